@@ -1,9 +1,9 @@
-"""Serve MCP over streamable HTTP: on loopback by default, with a token, and closed to other web sites."""
+"""Serve MCP, the API and the page over HTTP: on loopback by default, with a token, and closed to other web sites."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,14 +12,18 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
 from bunko.activity import set_listener
-from bunko.interfaces.http.authorization import Authorizer, TokenGuard
+from bunko.interfaces.http.authorization import Authorizer, TokenGuard, is_local_user
 from bunko.interfaces.http.client_logs import limit_client_logs
 from bunko.interfaces.http.connections import LimitedConnection
 from bunko.interfaces.http.endpoints import CountRequests, Endpoint, MetricsPage, answer_health, answer_readiness
-from bunko.interfaces.http.listener import LOOPBACK_HOSTS
+from bunko.interfaces.http.host_check import HostCheck, allowed_addresses
+from bunko.interfaces.http.limits import BodyLimit, RateLimit
 from bunko.interfaces.http.metrics import ServerMetrics
+from bunko.interfaces.http.parts import ALL_PARTS, Part, PartRouter
 from bunko.interfaces.http.readiness import Readiness
-from bunko.interfaces.mcp.server import BunkoServer
+from bunko.interfaces.http.response_headers import ResponseHeaders
+from bunko.interfaces.http.sessions import LoginLinks
+from bunko.interfaces.http.sign_in import SignIn
 from bunko.interfaces.tools.registry import ToolRegistry
 
 _MAX_SESSIONS = 1000  # of clients that went away without ending theirs
@@ -36,38 +40,66 @@ def build_app(
     token: str,
     host: str,
     allowed_hosts: Sequence[str] = (),
+    parts: Collection[Part] = ALL_PARTS,
     stateless: bool = False,
     metrics: ServerMetrics | None = None,
+    links: LoginLinks | None = None,
+    requests_per_second: float = 0.0,
 ) -> ASGIApp:
-    """Return the ASGI app, which checks the token, then Host and Origin, before it handles a request.
+    """Return the ASGI app with its parts, behind the checks of Host and Origin and then of the token or session.
 
-    A stateless app keeps no sessions, so that any of several processes can answer each request.
+    A stateless app keeps no sessions of MCP, so that any of several processes can answer each request. `links` lets
+    whoever started the process sign in. Without `requests_per_second`, callers may send as many as they like.
     """
-    host_names = [*LOOPBACK_HOSTS, *allowed_hosts, *([host] if host not in ("0.0.0.0", "::") else [])]
-    authorities = [f"[{name}]" if ":" in name else name for name in dict.fromkeys(host_names)]
-    # Always set: without it the SDK checks nothing if the host is not a loopback name.
-    security = TransportSecuritySettings(
-        enable_dns_rebinding_protection=True,
-        allowed_hosts=[*(f"{authority}:*" for authority in authorities), *authorities],
-        allowed_origins=[
-            f"{scheme}://{authority}{port}"
-            for scheme in ("http", "https")
-            for authority in authorities
-            for port in ("", ":*")
-        ],
-    )
-    inner = BunkoServer(registry, is_local=False, keeps_sessions=not stateless).streamable_http_app(
-        transport_security=security, host=host, max_sessions=_MAX_SESSIONS, session_idle_timeout=_SESSION_IDLE_SECONDS,
-        stateless_http=stateless,
-    )  # fmt: skip
+    addresses = allowed_addresses(host, allowed_hosts)
     metrics, readiness = metrics or ServerMetrics(), Readiness(registry)
+    authorizer = Authorizer(registry, token, links)
+    app: ASGIApp = PartRouter(_build_parts(registry, parts, addresses, host=host, stateless=stateless))
     # Behind the token: from behind a proxy on the same machine, every client seems to be on loopback.
-    app: ASGIApp = Endpoint(inner, security, "/metrics", MetricsPage(metrics, registry, readiness).answer)
-    app = TokenGuard(app, Authorizer(registry, token))
+    app = Endpoint(app, "/metrics", MetricsPage(metrics, registry, readiness).answer)
+    if requests_per_second:
+        app = RateLimit(app, requests_per_second)
+    if "page" in parts:
+        from bunko.interfaces.page.sign_in import sign_in_page
+
+        app = TokenGuard(app, authorizer, public_path="/assets/", sign_in=sign_in_page)
+        app = SignIn(app, authorizer, sign_in_page)
+    else:
+        app = TokenGuard(app, authorizer)
+    app = BodyLimit(app)
     # In front of it: load balancers have no token. They learn nothing but a sentence that names nothing.
-    app = Endpoint(app, security, "/readyz", partial(answer_readiness, readiness))
-    app = Endpoint(app, security, "/healthz", answer_health)
-    return CountRequests(app, metrics)
+    app = Endpoint(app, "/readyz", partial(answer_readiness, readiness))
+    app = Endpoint(app, "/healthz", answer_health)
+    return CountRequests(ResponseHeaders(HostCheck(app, addresses)), metrics)
+
+
+def _build_parts(
+    registry: ToolRegistry,
+    names: Collection[Part],
+    addresses: TransportSecuritySettings,
+    *,
+    host: str,
+    stateless: bool,
+) -> dict[Part, ASGIApp]:
+    """Return the parts that are on; what the others need is not even imported."""
+    parts: dict[Part, ASGIApp] = {}
+    if "mcp" in names:
+        from bunko.interfaces.mcp.server import BunkoServer
+
+        server = BunkoServer(registry, is_local=False, keeps_sessions=not stateless)
+        parts["mcp"] = server.streamable_http_app(
+            transport_security=addresses, host=host, max_sessions=_MAX_SESSIONS,
+            session_idle_timeout=_SESSION_IDLE_SECONDS, stateless_http=stateless,
+        )  # fmt: skip
+    if "api" in names:
+        from bunko.interfaces.api.app import build_api
+
+        parts["api"] = build_api(registry, is_local_user=is_local_user)
+    if "page" in names:
+        from bunko.interfaces.page.app import build_page
+
+        parts["page"] = build_page(registry)
+    return parts
 
 
 def serve_http(

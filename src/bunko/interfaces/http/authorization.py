@@ -1,24 +1,40 @@
-"""Tell who sends an HTTP request by its bearer token, and refuse everybody else."""
+"""Tell who sends an HTTP request by its bearer token or its session, and refuse everybody else."""
 
 from __future__ import annotations
 
 import hmac
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bunko.errors import AccessDenied, BunkoError
+from bunko.interfaces.http.listener import LOOPBACK_HOSTS
+from bunko.interfaces.http.parts import part_of
+from bunko.interfaces.http.refusals import asks_for_page, refuse
+from bunko.interfaces.http.sessions import (
+    LoginLinks,
+    Sessions,
+    is_same_origin,
+    parse_session,
+    session_cookie,
+)
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.worker_threads import Workers
 from bunko.library.access import ASK_HINT
 from bunko.library.audit import local_caller
-from bunko.library.tokens import TOKEN_PREFIX, find_token, token_digest
+from bunko.library.tokens import TOKEN_PREFIX, find_token, is_expired, token_digest
 from bunko.timing import now
 from bunko.types.access import Caller, Token
 
@@ -27,57 +43,108 @@ _log = logging.getLogger("bunko.mcp")
 # Of the one token that `bunko serve` reads or creates. No token of a library has a space in its name.
 SERVER_CALLER = Caller("server token", "http")
 
-_CALLER_KEY = "bunko.caller"  # of the scope of a request
+_IDENTITY_KEY = "bunko.identity"  # of the scope of a request
 _FRESH_SECONDS = 1.0  # how soon a revoked token is refused
 _LISTEN_SECONDS = 1.0  # between two checks of a token whose client listens for changes
 _USED_SECONDS = 60.0  # between two records of when a token was used
 _LOG_SECONDS = 1.0  # between two lines about refused requests
 _MAX_THREADS, _MAX_WAIT_SECONDS = 4, 10.0
-_REQUIRED = b"A bearer token is required: see `bunko serve --http`.\n"
-_INVALID = b"This token is not valid, or no longer: ask whoever runs this server for another one.\n"
-_UNAVAILABLE = b"The tokens cannot be checked now: try again later.\n"
+_CHALLENGE = 'Bearer realm="bunko"'
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who sends a request, and by what."""
+
+    caller: Caller
+    token: Token | None = None  # of the library
+    is_local_user: bool = False
 
 
 def caller_of(request: Any, *, is_local: bool) -> Caller:
     """Return who sent a request: to a server for this machine only, whoever started this process."""
     if is_local:
         return local_caller("stdio")
-    caller = request.scope.get(_CALLER_KEY) if request is not None else None
-    if not isinstance(caller, Caller):
+    return _identity_of(request).caller
+
+
+def is_local_user(request: Any) -> bool:
+    """Return whether whoever started this server sent a request, on the same machine and by a link of `bunko ui`."""
+    client = request.scope.get("client") or ("",)
+    return _identity_of(request).is_local_user and client[0] in LOOPBACK_HOSTS
+
+
+def _identity_of(request: Any) -> Identity:
+    identity = request.scope.get(_IDENTITY_KEY) if request is not None else None
+    if not isinstance(identity, Identity):
         raise AccessDenied("Nobody has checked who sends this request", hint=ASK_HINT)
-    return caller
+    return identity
 
 
 class Authorizer:
     """Knows the token of the server and those of its library, and whose they are."""
 
-    def __init__(self, registry: ToolRegistry, server_token: str) -> None:
+    def __init__(self, registry: ToolRegistry, server_token: str, links: LoginLinks | None = None) -> None:
         self._registry, self._server_digest = registry, token_digest(server_token)
+        self._sessions, self._links = Sessions(server_token), links
+        self._local_sessions = Sessions(links.secret) if links is not None else None
         self._tokens: list[Token] = []
         self._loaded_at = -_FRESH_SECONDS
         self._loading = anyio.Lock()
         self._used_at: dict[str, float] = {}
         self._workers = Workers("checks of tokens", max_threads=_MAX_THREADS, max_wait_seconds=_MAX_WAIT_SECONDS)
 
-    async def identify(self, text: str) -> Caller | None:
-        """Return the caller whose token this is, or None; raise an error if the library cannot be read."""
+    async def find_bearer(self, text: str) -> Identity | None:
+        """Return whose token this is, or None if it is unknown, revoked or expired."""
         if hmac.compare_digest(token_digest(text), self._server_digest):
-            return SERVER_CALLER
-        token = await self.find(text)
-        if token is None:
-            return None
-        if time.monotonic() - self._used_at.get(token.name, -_USED_SECONDS) >= _USED_SECONDS:
-            self._used_at[token.name] = time.monotonic()
-            with suppress(BunkoError):
-                await self._workers.run(self._registry.library().store.tokens.mark_used, token.name, now())
-        return Caller(token.name, "http", token.rights)
-
-    async def find(self, text: str) -> Token | None:
-        """Return the token of the library that this is, or None if it is unknown, revoked or expired."""
+            return Identity(SERVER_CALLER)
         if not text.startswith(TOKEN_PREFIX):  # no reason to read the library
             return None
         await self._load_tokens()
-        return find_token(self._tokens, text)
+        return _identity_by(find_token(self._tokens, text))
+
+    async def find_session(self, value: str) -> Identity | None:
+        """Return whose session this is, or None if it has ended or its token is no longer valid."""
+        session = parse_session(value)
+        if session is None:
+            return None
+        if session.kind == "local":
+            sessions = self._local_sessions
+            is_valid = sessions is not None and sessions.is_valid(session, self._server_digest)
+            return Identity(local_caller("http"), is_local_user=True) if is_valid else None
+        if session.kind == "server":
+            return Identity(SERVER_CALLER) if self._sessions.is_valid(session, self._server_digest) else None
+        await self._load_tokens()
+        token = next((token for token in self._tokens if token.name == session.name), None)
+        if token is None or is_expired(token) or not self._sessions.is_valid(session, token.digest):
+            return None
+        return _identity_by(token)
+
+    async def open_session(self, text: str) -> str | None:
+        """Return the cookie of a new session for a bearer token, or None if the token is not valid."""
+        identity = await self.find_bearer(text)
+        if identity is None:
+            return None
+        if identity.token is None:
+            return self._sessions.create("server", "", self._server_digest)
+        await self.mark_used(identity)
+        return self._sessions.create("token", identity.token.name, identity.token.digest)
+
+    def open_local_session(self, text: str) -> str | None:
+        """Return the cookie of a new session for the token of a link, or None if it was used or has expired."""
+        if self._links is None or self._local_sessions is None or not self._links.redeem(text):
+            return None
+        return self._local_sessions.create("local", "", self._server_digest)
+
+    async def mark_used(self, identity: Identity) -> None:
+        """Record that a token of the library was used, at most once a minute."""
+        token = identity.token
+        if token is None or time.monotonic() - self._used_at.get(token.name, -_USED_SECONDS) < _USED_SECONDS:
+            return
+        self._used_at[token.name] = time.monotonic()
+        with suppress(BunkoError):
+            await self._workers.run(self._registry.library().store.tokens.mark_used, token.name, now())
 
     async def _load_tokens(self) -> None:
         """Read the tokens, at most once a second however many requests there are."""
@@ -88,42 +155,77 @@ class Authorizer:
                 self._loaded_at = started_at
 
 
-class TokenGuard:
-    """Lets through only requests with a valid token, each with its caller."""
+def _identity_by(token: Token | None) -> Identity | None:
+    return Identity(Caller(token.name, "http", token.rights), token) if token is not None else None
 
-    def __init__(self, app: ASGIApp, authorizer: Authorizer) -> None:
+
+Find = Callable[[], Awaitable[Identity | None]]
+
+
+class TokenGuard:
+    """Lets through only requests with a valid token or session, each with its caller."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        authorizer: Authorizer,
+        *,
+        public_path: str = "",
+        sign_in: Callable[[Request], Response] | None = None,
+    ) -> None:
+        """`public_path` begins the paths that anybody may read; `sign_in` asks a browser for a token."""
         self._app, self._authorizer = app, authorizer
+        self._public_path, self._sign_in = public_path, sign_in
         self._logged_at, self._unlogged = -_LOG_SECONDS, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        if scope["type"] != "http":
+        if scope["type"] != "http" or (self._public_path and scope["path"].startswith(self._public_path)):
             await self._app(scope, receive, send)
             return
-        header = dict(scope["headers"]).get(b"authorization", b"").decode("utf-8", "surrogateescape")
-        scheme, _, text = header.partition(" ")
-        if scheme.lower() != "bearer" or not text:
-            await _refuse(send, 401, _REQUIRED)
-            return
+        response = await self._handle(scope, receive, send)
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        """Hand a request on, or return why not."""
+        scheme, _, text = Headers(scope=scope).get("authorization", "").partition(" ")
+        has_bearer = scheme.lower() == "bearer" and text != ""
+        session = "" if scheme or part_of(scope["path"]) == "mcp" else session_cookie(scope)
+        find: Find
+        if has_bearer:
+            find = partial(self._authorizer.find_bearer, text.encode("latin-1").decode("utf-8", "surrogateescape"))
+        elif session:
+            find = partial(self._authorizer.find_session, session)
+        else:
+            return self._refuse_stranger(scope)
         try:
-            caller = await self._authorizer.identify(text)
+            identity = await find()
         except BunkoError as error:
             _log.warning("The tokens of the library cannot be read: %s", error.message)
-            await _refuse(send, 503, _UNAVAILABLE)
-            return
-        if caller is None:
+            return refuse(
+                scope, 503, error.code, "The tokens cannot be checked now", "Try again later.", {"Retry-After": "5"}
+            )
+        if identity is None:
+            if not has_bearer:  # sessions end without anybody's fault
+                return self._refuse_stranger(scope)
             self._log_refusal(scope)
-            await _refuse(send, 401, _INVALID, error=b"invalid_token")
-            return
+            return refuse_token(scope)
+        if session and scope["method"] not in _SAFE_METHODS and not is_same_origin(scope):
+            return refuse(
+                scope, 403, "wrong_origin", "A change with a session must come from a page of this server",
+                "Reload the page, or send a bearer token.",
+            )  # fmt: skip
+        await self._authorizer.mark_used(identity)
         # The SDK compares the user with the one who opened the session: nobody can use the session of another.
-        user = AuthenticatedUser(AccessToken(token="", client_id=caller.name, scopes=[]))
-        scope = {**scope, _CALLER_KEY: caller, "user": user}
-        if caller is SERVER_CALLER or not _only_listens(scope):
+        user = AuthenticatedUser(AccessToken(token="", client_id=identity.caller.name, scopes=[]))
+        scope = {**scope, _IDENTITY_KEY: identity, "user": user}
+        if identity.token is None or not _only_listens(scope):
             await self._app(scope, receive, send)
-        else:
-            await self._serve_while_valid(text, scope, receive, send)
+            return None
+        return await self._serve_while_valid(find, scope, receive, send)
 
-    async def _serve_while_valid(self, text: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_while_valid(self, find: Find, scope: Scope, receive: Receive, send: Send) -> Response | None:
         """Handle a request that may last for days; it ends with its token."""
         has_started = is_complete = False
 
@@ -139,16 +241,26 @@ class TokenGuard:
                 while True:
                     await anyio.sleep(_LISTEN_SECONDS)
                     with suppress(BunkoError):  # a library that is away revokes nothing
-                        if await self._authorizer.find(text) is None:
+                        if await find() is None:
                             tasks.cancel_scope.cancel()
 
             tasks.start_soon(end_with_token)
             await self._app(scope, receive, note_and_send)
             tasks.cancel_scope.cancel()
         if not has_started:
-            await _refuse(send, 401, _INVALID, error=b"invalid_token")
-        elif not is_complete:
+            return refuse_token(scope)
+        if not is_complete:
             await send({"type": "http.response.body", "body": b""})
+        return None
+
+    def _refuse_stranger(self, scope: Scope) -> Response:
+        """Ask for a token: browsers with a form."""
+        if self._sign_in is not None and asks_for_page(scope):
+            return self._sign_in(Request(scope))
+        return refuse(
+            scope, 401, "unauthorized", "A bearer token is required", "See `bunko serve --http`.",
+            {"WWW-Authenticate": _CHALLENGE},
+        )  # fmt: skip
 
     def _log_refusal(self, scope: Scope) -> None:
         """Log a refused request, without its token, and not so often that somebody could fill the disk."""
@@ -165,12 +277,10 @@ def _only_listens(scope: Scope) -> bool:
     return scope["method"] == "GET" or (b"mcp-method", b"subscriptions/listen") in scope["headers"]
 
 
-async def _refuse(send: Send, status: int, body: bytes, *, error: bytes = b"") -> None:
-    headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(body)).encode())]
-    if status == 401:
-        parameters = b', error="' + error + b'"' if error else b""
-        headers.append((b"www-authenticate", b'Bearer realm="bunko"' + parameters))
-    else:
-        headers.append((b"retry-after", b"5"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def refuse_token(scope: Scope) -> Response:
+    """Refuse a token that is not valid."""
+    return refuse(
+        scope, 401, "unauthorized", "This token is not valid, or no longer",
+        "Ask whoever runs this server for another one.",
+        {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'},
+    )  # fmt: skip

@@ -1,11 +1,10 @@
-"""Answer /healthz, /readyz and /metrics beside MCP, and count all requests."""
+"""Answer /healthz, /readyz and /metrics beside the parts of a server, and count all requests."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
 import anyio
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,29 +20,20 @@ _STATE_SECONDS = 5.0  # for the numbers that only the library knows; without the
 
 
 class Endpoint:
-    """Answers GET and HEAD for one path, after the checks of Host and Origin; all other requests go on to an app."""
+    """Answers GET and HEAD for one path; all other requests go on to an app."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        security: TransportSecuritySettings,
-        path: str,
-        answer: Callable[[Request], Awaitable[Response]],
-    ) -> None:
-        self._app, self._security = app, TransportSecurityMiddleware(security)
-        self._path, self._answer = path, answer
+    def __init__(self, app: ASGIApp, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:
+        self._app, self._path, self._answer = app, path, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
         if scope["type"] != "http" or scope["path"] != self._path:
             await self._app(scope, receive, send)
             return
-        request = Request(scope)
-        response = await self._security.validate_request(request)
-        if response is None and scope["method"] not in ("GET", "HEAD"):
+        if scope["method"] in ("GET", "HEAD"):
+            response = await self._answer(Request(scope))
+        else:
             response = PlainTextResponse("Use GET.\n", 405, {"Allow": "GET, HEAD"})
-        if response is None:
-            response = await self._answer(request)
         response.headers["Cache-Control"] = "no-store"
         await response(scope, receive, send)
 

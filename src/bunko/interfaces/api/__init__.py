@@ -1,0 +1,1 @@
+"""Answer programs in JSON, under /api/v1."""

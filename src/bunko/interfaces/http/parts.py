@@ -1,0 +1,47 @@
+"""The parts of a server: MCP, the API and the page, each with its paths."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Literal
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+Part = Literal["mcp", "api", "page"]
+ALL_PARTS: frozenset[Part] = frozenset({"mcp", "api", "page"})
+
+
+def part_of(path: str) -> Part:
+    """Return the part that a path belongs to: what is neither MCP nor the API is the page."""
+    if path == "/mcp" or path.startswith("/mcp/"):
+        return "mcp"
+    return "api" if path == "/api" or path.startswith("/api/") else "page"
+
+
+class PartRouter:
+    """Hands each request to the part that its path belongs to, with the whole path."""
+
+    def __init__(self, parts: Mapping[Part, ASGIApp]) -> None:
+        self._parts = parts
+        self._lifespan = Starlette(lifespan=self._run_lifespans)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(scope, receive, send)
+        elif part := self._parts.get(part_of(scope["path"])):
+            await part(scope, receive, send)
+        else:
+            await PlainTextResponse("There is nothing at this address.\n", 404)(scope, receive, send)
+
+    @asynccontextmanager
+    async def _run_lifespans(self, _: Starlette) -> AsyncIterator[None]:
+        """Run what each part does from the start of the server to its end."""
+        async with AsyncExitStack() as stack:
+            for part in self._parts.values():
+                if isinstance(part, Starlette):
+                    await stack.enter_async_context(part.router.lifespan_context(part))
+            yield

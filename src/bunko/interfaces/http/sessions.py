@@ -1,0 +1,139 @@
+"""Sign the sessions of browsers, so that any worker of a server recognises them without storing anything."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.responses import Response
+from starlette.types import Scope
+
+SESSION_SECONDS = 7 * 86_400
+LINK_SECONDS = 60.0
+_COOKIE_NAME = "bunko_session"
+_MAX_COOKIE_CHARS = 1000
+
+Kind = Literal["local", "server", "token"]  # made from a link of this process, the server's token or one of the library
+_KINDS: tuple[Kind, ...] = ("local", "server", "token")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the cookie of a browser says; believe it only if `Sessions.is_valid`."""
+
+    kind: Kind
+    name: str  # of the library's token; empty for the others
+    expires: int  # in seconds since 1970
+    signature: bytes
+
+
+class Sessions:
+    """Signs sessions with a key, and with the digest of the token that each was made from: it ends with either."""
+
+    def __init__(self, secret: str) -> None:
+        self._key = hmac.digest(secret.encode("utf-8", "surrogateescape"), b"sessions of bunko", hashlib.sha256)
+
+    def create(self, kind: Kind, name: str, digest: str) -> str:
+        """Return the value of a cookie."""
+        expires = int(time.time()) + SESSION_SECONDS
+        content = f"{kind}.{expires}.{_encode(name.encode())}"
+        return f"{content}.{_encode(self._sign(kind, name, expires, digest))}"
+
+    def is_valid(self, session: Session, digest: str) -> bool:
+        """Return whether a session was made here from the token with this digest, and has not expired."""
+        expected = self._sign(session.kind, session.name, session.expires, digest)
+        return hmac.compare_digest(expected, session.signature) and time.time() < session.expires
+
+    def _sign(self, kind: Kind, name: str, expires: int, digest: str) -> bytes:
+        return hmac.digest(self._key, "\0".join((kind, name, str(expires), digest)).encode(), hashlib.sha256)
+
+
+class LoginLinks:
+    """Links by which whoever started this process signs in: each works once, within a minute.
+
+    The sessions that come of them end with the process, because only it knows their key.
+    """
+
+    def __init__(self) -> None:
+        self.secret = secrets.token_urlsafe(32)
+        self._deadlines: dict[bytes, float] = {}
+
+    def create(self) -> str:
+        """Return the token of a new link."""
+        token = secrets.token_urlsafe(32)
+        self._deadlines[_digest(token)] = time.monotonic() + LINK_SECONDS
+        return token
+
+    def redeem(self, token: str) -> bool:
+        """Return whether a token is valid, which it is no longer after that."""
+        # Found by its digest: how long that takes says nothing about the token.
+        return time.monotonic() < self._deadlines.pop(_digest(token), 0.0)
+
+
+def parse_session(value: str) -> Session | None:
+    """Return what a cookie says, or None if it is none of ours."""
+    parts = value.split(".") if len(value) <= _MAX_COOKIE_CHARS else []
+    if len(parts) != 4 or not (parts[1].isascii() and parts[1].isdigit()):
+        return None
+    kind = next((kind for kind in _KINDS if kind == parts[0]), None)
+    try:
+        name, signature = _decode(parts[2]).decode(), _decode(parts[3])
+    except (binascii.Error, ValueError):
+        return None
+    return Session(kind, name, int(parts[1]), signature) if kind else None
+
+
+def session_cookie(scope: Scope) -> str:
+    """Return the cookie of a request, or an empty string."""
+    headers = Headers(scope=scope)
+    return cookie_parser(headers.get("cookie", "")).get(_cookie_name(headers), "")
+
+
+def set_session(scope: Scope, response: Response, value: str) -> None:
+    """Let a browser keep a session, or forget it if the value is empty."""
+    headers = Headers(scope=scope)
+    # Only the sender's own browser is concerned, so that no proxy needs to be trusted.
+    is_secure = scope["scheme"] == "https" or headers.get("x-forwarded-proto", "").lower() == "https"
+    response.set_cookie(
+        _cookie_name(headers), value, SESSION_SECONDS if value else 0, path="/",
+        httponly=True, samesite="strict", secure=is_secure,
+    )  # fmt: skip
+
+
+def is_same_origin(scope: Scope) -> bool:
+    """Return whether a page of this very server sent a request; other ports of this machine are other origins."""
+    headers = Headers(scope=scope)
+    scheme, _, authority = headers.get("origin", "").partition("://")
+    return scheme in ("http", "https") and authority != "" and authority == headers.get("host", "")
+
+
+def local_path(text: str) -> str:
+    """Return a path of this server, else its first page: no form may lead to another site."""
+    is_local = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable() and "\\" not in text
+    return text if is_local else "/"
+
+
+def _cookie_name(headers: Headers) -> str:
+    # Browsers send cookies to all ports of a machine: with one name, two servers would sign each other out.
+    port = headers.get("host", "").rpartition(":")[2]
+    return f"{_COOKIE_NAME}_{port}" if port.isascii() and port.isdigit() else _COOKIE_NAME
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+
+
+def _encode(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode("ascii").rstrip("=")
+
+
+def _decode(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,116 @@
+"""Serve a small library in two languages as people do, and ask it as programs and browsers do."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from bunko import activity
+from bunko.interfaces.http.app import build_app, build_server
+from bunko.interfaces.http.listener import open_listening_socket
+from bunko.interfaces.http.metrics import ServerMetrics
+from bunko.interfaces.http.parts import ALL_PARTS, Part
+from bunko.interfaces.http.sessions import LoginLinks
+from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate_library
+
+PATIENCE = 60.0
+TOKEN = "the-token-of-this-server"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+EXAMPLES = Path(__file__).parents[2] / "examples" / "library"
+
+
+class Reply(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    text: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server on loopback: where it is, its library, and a session of whoever started it."""
+
+    port: int
+    library: Library
+    links: LoginLinks
+    session: str = ""  # as a browser sends it: name=value
+
+    @property
+    def address(self) -> str:
+        """Where it is, as browsers say: without a path."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def login_address(self) -> str:
+        """An address that signs a browser in, once."""
+        return f"{self.address}/login?token={self.links.create()}"
+
+    def ask(self, path: str, *, method: str = "GET", body: str | bytes | None = None, **headers: str) -> Reply:
+        """Send a request on a connection of its own, with no session and no token."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return Reply(response.status, response.headers, response.read().decode())
+        finally:
+            connection.close()
+
+    def visit(self, path: str, **headers: str) -> Reply:
+        """Send what a browser with a session sends."""
+        return self.ask(path, **{"Accept": "text/html", "Cookie": self.session, **headers})
+
+    def call(self, path: str, *, method: str = "GET", body: str | bytes | None = None, **headers: str) -> Reply:
+        """Send what a program with the server's token sends."""
+        return self.ask(path, method=method, body=body, **{**BEARER, **headers})
+
+
+@contextmanager
+def serve_app(registry: ToolRegistry, **options: Any) -> Iterator[int]:
+    """Serve a registry in a thread while the block runs; yield the port."""
+    metrics = ServerMetrics()
+    activity.set_listener(metrics)
+    server = build_server(build_app(registry, token=TOKEN, host="127.0.0.1", metrics=metrics, **options))
+    with open_listening_socket("127.0.0.1", 0, allow_remote=False) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield int(listener.getsockname()[1])
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE)
+            activity.set_listener(None)
+
+
+@contextmanager
+def serve_site(
+    folder: Path, *, parts: Collection[Part] = ALL_PARTS, documents: Path = EXAMPLES, **environ: str
+) -> Iterator[Site]:
+    """Serve a library in this folder, with some documents as a tool called `notes`, while the block runs."""
+    links = LoginLinks()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        patch.setenv("XDG_DATA_HOME", str(folder / "data"))
+        with open_library(locate_library(library=folder / "library", environ={}), environ=environ) as library:
+            library.add(documents, name="notes", description="Notes, decisions and recipes of a small team.")
+            library.import_("notes")
+            with serve_app(ToolRegistry(lambda: library), links=links, parts=parts) as port:
+                site = Site(port, library, links)
+                yield Site(port, library, links, sign_in(site) if "page" in parts else "")
+
+
+def sign_in(site: Site) -> str:
+    """Follow a link that works once; return the session as a browser sends it."""
+    reply = site.ask(site.login_address.removeprefix(site.address))
+    assert reply.status == 303, reply.text
+    return reply.headers["Set-Cookie"].partition(";")[0]
