@@ -267,8 +267,8 @@ def _print_next_steps(shared: SharedOptions, library: Library, phrase: str, urls
 
 
 def _tool_to_dict(addition: Addition, tool: Tool, report: Report, summary: str) -> dict[str, Any]:
-    from bunko.interfaces.cli.tool_output import tool_to_dict
     from bunko.interfaces.serialize import report_to_dict
+    from bunko.interfaces.serialize_library import tool_to_dict
 
     contents = addition.contents
     return tool_to_dict(tool) | {

@@ -20,7 +20,7 @@ from bunko.interfaces.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from bunko.library.embedder_status import EmbedderTrial, ProviderStatus
+    from bunko.library.embedder_status import EmbedderTrial
     from bunko.settings import Settings
 
 _COLUMNS = ("embedder", "state", "model", "install", "key", "description")
@@ -45,11 +45,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         ctx.obj = shared
         return
 
+    from bunko.interfaces.serialize_library import embedder_to_dict
     from bunko.library.embedder_status import provider_statuses
 
     statuses = provider_statuses(_load_settings(shared))
     if shared.as_json:
-        print_json({"embedders": [_status_to_dict(status) for status in statuses]})
+        print_json({"embedders": [embedder_to_dict(status) for status in statuses]})
         return
     if is_terminal():
         from bunko.interfaces.cli.render import show_providers
@@ -96,20 +97,6 @@ def test(group_options: SharedOptions, /, name: str | None, **options: Any) -> N
             "The two sentences with the same meaning are not the most similar:"
             " this model does not know both languages well enough."
         )
-
-
-def _status_to_dict(status: ProviderStatus) -> dict[str, Any]:
-    return {
-        "name": status.name,
-        "about": status.description,
-        "in_use": status.is_used,
-        "ready": not status.unavailable_reason,
-        "missing": status.unavailable_reason,
-        "model": status.model,
-        "install": status.install_command,
-        "key": status.key_name,
-        "remote": status.is_remote,
-    }
 
 
 def _trial_to_dict(trial: EmbedderTrial) -> dict[str, Any]:

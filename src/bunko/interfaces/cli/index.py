@@ -19,7 +19,8 @@ from bunko.interfaces.cli.options import (
     say,
     shared_options,
 )
-from bunko.interfaces.cli.status import index_state_text, index_state_to_dict
+from bunko.interfaces.cli.status import index_state_text
+from bunko.interfaces.serialize_library import index_state_to_dict
 from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 

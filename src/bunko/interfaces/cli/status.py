@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,6 +72,8 @@ def _print_status(result: LibraryStatus | ToolDetails, flags: str, *, as_json: b
     from bunko.library.status import LibraryStatus
 
     if as_json:
+        from bunko.interfaces.serialize_library import details_to_dict, status_to_dict
+
         print_json(status_to_dict(result) if isinstance(result, LibraryStatus) else details_to_dict(result))
     elif is_terminal():
         from bunko.interfaces.cli import render
@@ -84,91 +85,6 @@ def _print_status(result: LibraryStatus | ToolDetails, flags: str, *, as_json: b
     else:
         lines = status_lines(result, flags) if isinstance(result, LibraryStatus) else details_lines(result, flags)
         click.echo(replace_controls("\n".join(lines)))
-
-
-def status_to_dict(status: LibraryStatus) -> dict[str, Any]:
-    """Return a status as a plain dictionary."""
-    return {
-        "library": status.location,
-        "generation": status.generation,
-        "bytes": status.bytes,
-        "derived_bytes": status.derived_bytes,
-        "index": {"kind": status.index_kind, "location": status.index_location},
-        "tools": [_tool_status_to_dict(tool_status) for tool_status in status.tools],
-        "embedders": {name: asdict(usage) for name, usage in status.embedding_usage.items()},
-    }
-
-
-def details_to_dict(details: ToolDetails) -> dict[str, Any]:
-    """Return the details of a tool as a plain dictionary."""
-    tool_status, tool, storage = details.status, details.status.tool, details.status.storage
-    changes, lengths = details.changes, details.chunk_lengths
-    return _tool_status_to_dict(tool_status) | {
-        "description": tool.description,
-        "created_at": tool.created_at,
-        "options": tool.options.to_json(),
-        "embedding": {"model": tool.built.embedder or "", "dimension": storage.dimension},
-        "room": {
-            "text": storage.text,
-            "index": storage.index,
-            "vectors": storage.vectors,
-            "derived": tool_status.derived_bytes,
-        },
-        "freshness": {
-            "last_look": details.checked_at,
-            "looked_at": changes and changes.checked_at,
-            "new": changes and changes.new,
-            "changed": changes and changes.changed,
-            "gone": changes and changes.gone,
-            "moved": changes and changes.moved,
-        },
-        "chunk_lengths": lengths
-        and {
-            "min": lengths.minimum,
-            "median": lengths.median,
-            "p90": lengths.p90,
-            "max": lengths.maximum,
-            "mean": lengths.mean,
-            "bins": [
-                {"from": length_bin.low, "to": length_bin.high, "chunks": length_bin.count}
-                for length_bin in lengths.bins
-            ],
-        },
-        "page": details.page,
-        "page_size": details.page_size,
-        "pages": details.pages,
-        "document_list": [
-            {
-                "file_path": document.uri,
-                "title": document.title,
-                "chunks": document.chunks,
-                "characters": document.characters,
-                "language": document.language,
-            }
-            for document in details.documents
-        ],
-    }
-
-
-def _tool_status_to_dict(tool_status: ToolStatus) -> dict[str, Any]:
-    return {
-        "name": tool_status.tool.name,
-        "kind": tool_status.tool.kind,
-        "active": tool_status.tool.active,
-        "source": tool_status.tool.source,
-        "source_state": tool_status.source_state,
-        "documents": tool_status.totals.documents,
-        "chunks": tool_status.totals.chunks,
-        "vectors": tool_status.totals.vectors,
-        "characters": tool_status.totals.characters,
-        "bytes": tool_status.bytes,
-        "import_state": tool_status.import_state,
-        "last_import": tool_status.tool.imported_at,
-        "rebuild_documents": tool_status.rebuild_documents,
-        "built": tool_status.tool.built.to_json(),
-        "index": index_state_to_dict(tool_status.index),
-        "problems": [{"file_path": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
-    }
 
 
 def status_lines(status: LibraryStatus, flags: str = "") -> list[str]:
@@ -329,17 +245,6 @@ def index_state_text(state: IndexState) -> str:
         documents = format_count(state.pending, "document", number_format=",")
         return f"{documents} behind, at generation {state.generation}{chunks}. Update it with: bunko index sync"
     return f"up to date{chunks}" + (f". {state.hint}" if state.hint else "")
-
-
-def index_state_to_dict(state: IndexState) -> dict[str, Any]:
-    """Return how far the index of a tool has followed the library as a plain dictionary."""
-    return {
-        "generation": state.generation,
-        "pending": state.pending,
-        "chunks": state.rows,
-        "problem": state.problem,
-        "hint": state.hint,
-    }
 
 
 def problem_lines(tool_status: ToolStatus) -> list[str]:

@@ -28,7 +28,8 @@ from bunko.interfaces.cli.options import (
     print_stderr,
     shared_options,
 )
-from bunko.interfaces.cli.tool_output import describe_alias, print_result, tool_to_dict
+from bunko.interfaces.cli.tool_output import describe_alias, print_result
+from bunko.interfaces.serialize_library import routing_to_dict, tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.observer import Observer
 from bunko.sources import all_kinds, builtin_kind_names, find_kind
@@ -356,7 +357,7 @@ def check(**options: Any) -> None:
     with _open_library(shared) as library:
         routing, flags = library.maintenance.measure_routing(), shared.library_flags(library)
     if shared.as_json:
-        print_json(tool_check.routing_to_dict(routing))
+        print_json(routing_to_dict(routing))
     elif is_terminal():
         tool_check.show_routing(routing, flags)
     else:

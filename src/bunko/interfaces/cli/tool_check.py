@@ -3,40 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import replace_controls
 
 if TYPE_CHECKING:
     from bunko.library.tool_routing import Route, RoutingReport
-
-
-def routing_to_dict(routing: RoutingReport) -> dict[str, Any]:
-    """Return a routing report as a plain dictionary."""
-    accuracy = routing.accuracy
-    right, matched = routing.matched_counts
-    return {
-        "accuracy": None if accuracy is None else round(accuracy, 4),
-        "matched": {"questions": matched, "right": round(right, 2)},
-        "tools": [
-            {
-                "name": route.tool,
-                "questions": route.questions,
-                "share": round(route.share, 4) if route.questions and accuracy is not None else None,
-                "right": route.right,
-                "tied": route.tied,
-                "unmatched": route.unmatched,
-                "taken": [
-                    {"tool": other, "questions": count, "examples": route.examples[other]}
-                    for other, count in route.lost_to.most_common()
-                ],
-            }
-            for route in routing.routes
-        ],
-        "warnings": [asdict(warning) for warning in routing.warnings],
-    }
 
 
 def format_routing(routing: RoutingReport, flags: str = "") -> str:

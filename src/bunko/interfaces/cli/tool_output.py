@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from bunko.interfaces.cli.options import SharedOptions, print_json, print_stderr, say
+from bunko.interfaces.serialize_library import tool_to_dict
 from bunko.library.assistant_names import assistant_name
 from bunko.types import Tool
-
-
-def tool_to_dict(tool: Tool) -> dict[str, Any]:
-    """Return a tool as a plain dictionary."""
-    return {
-        "name": tool.name,
-        "assistant_name": assistant_name(tool),
-        "kind": tool.kind,
-        "description": tool.description,
-        "source": tool.source,
-        "active": tool.active,
-        "created_at": tool.created_at,
-        "last_import": tool.imported_at,
-        **replace(tool.options, alias=None).to_json(),
-    }
 
 
 def describe_alias(tool: Tool) -> str:

@@ -197,7 +197,8 @@ def status(name: str | None, **options: Any) -> None:
     shared = pop_shared_options(options)
     with shared.open(create=False) as library:
         tools, flags = library.web.status(name), shared.library_flags(library)
-    from bunko.interfaces.cli.web_status import format_hosts, show_web_tools, web_remarks, web_tool_to_dict
+    from bunko.interfaces.cli.web_status import format_hosts, show_web_tools, web_remarks
+    from bunko.interfaces.serialize_library import web_tool_to_dict
 
     if shared.as_json:
         print_json({"tools": [web_tool_to_dict(tool_status) for tool_status in tools]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bunko.interfaces.cli.language import translate_reason
 from bunko.interfaces.cli.options import escape_controls, print_stderr, say
@@ -45,23 +45,6 @@ def show_web_tools(tools: Sequence[WebToolStatus], flags: str) -> None:
     for tool_status in tools:
         for line in web_remarks(tool_status, flags):
             print_stderr(line)
-
-
-def web_tool_to_dict(tool_status: WebToolStatus) -> dict[str, Any]:
-    """Return a tool of web pages as a plain dictionary."""
-    return {
-        "name": tool_status.tool.name,
-        "description": tool_status.tool.description,
-        "active": tool_status.tool.active,
-        "pages": tool_status.pages,
-        "chunks": tool_status.chunks,
-        "sites": [{"host": host, "pages": pages} for host, pages in tool_status.hosts],
-        "oldest_look": tool_status.oldest_check,
-        "problems": [{"url": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
-        "unfinished": [
-            {"url": crawl.url, "waiting": crawl.waiting_pages, **crawl.rules} for crawl in tool_status.unfinished_crawls
-        ],
-    }
 
 
 def format_hosts(tool_status: WebToolStatus) -> str:
