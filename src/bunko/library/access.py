@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import AccessDenied
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from bunko.library.documents import Documents
     from bunko.library.library import Library
     from bunko.library.page import Page
+    from bunko.library.status import LibraryStatus, ToolStatus
     from bunko.library.web import CollectResult, WebToolStatus
     from bunko.search.citations import CitationCheck
     from bunko.search.passages import Passage
@@ -99,6 +101,30 @@ class LibraryAccess:
         self._check_read(tool.name)
         return self._visible.store.documents.get(tool.id, uri)
 
+    def status(self) -> LibraryStatus:
+        """Return the status of the tools that the caller may read; without the numbers of all unless it may know them.
+
+        Where the documents and the library are, only those learn who may change them.
+        """
+        rights = self.caller.rights
+        status = self._library.maintenance.status(rights.can_read)
+        tools = [
+            tool_status if rights.can_write(tool_status.tool.name) else _without_source(tool_status)
+            for tool_status in status.tools
+        ]
+        if not rights.writes_all:
+            status = replace(status, location="", index_location="")
+        if rights.reads_all:
+            return replace(status, tools=tools)
+        return replace(
+            status,
+            tools=tools,
+            generation=0,
+            bytes=sum(tool_status.bytes for tool_status in tools),
+            derived_bytes=sum(tool_status.derived_bytes for tool_status in tools),
+            embedding_usage={},
+        )
+
     def _check_read(self, tool: str) -> None:
         if not self.caller.rights.can_read(tool):
             raise AccessDenied("This token may not read that tool", hint=ASK_HINT)
@@ -137,6 +163,10 @@ class LibraryAccess:
         """Record the change that the block makes in the audit log."""
         limit = self.settings.serve.audit_lines
         return record_change(self._library.store, self.caller, action, tools=tools, arguments=arguments, limit=limit)
+
+
+def _without_source(tool_status: ToolStatus) -> ToolStatus:
+    return replace(tool_status, tool=replace(tool_status.tool, source=""))
 
 
 class WebAccess:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,9 +40,10 @@ class Maintenance:
         self._paths, self._store, self._tool_config = paths, store, tool_config
         self._index, self._importer = index, importer
 
-    def status(self) -> LibraryStatus:
-        """Return the status of the library and its tools."""
-        tools, rebuilds = catalog.tools(self._store), self._unfinished_rebuilds()
+    def status(self, can_read: Callable[[str], bool] = lambda _: True) -> LibraryStatus:
+        """Return the status of the library and of the tools that somebody may read."""
+        tools = [tool for tool in catalog.tools(self._store) if can_read(tool.name)]
+        rebuilds = self._unfinished_rebuilds()
         return library_status(self._store, tools, rebuilds, self._tool_config.source, self._index)
 
     def tool_status(self, name: str, *, page: int = 1, page_size: int = 20) -> ToolDetails:

@@ -31,6 +31,7 @@ class ReadRequest:
     section: str = ""  # a heading: that section, with the sections below it
     context_lines: int = 0  # further lines before and after what is read
     token_budget: int | None = None  # None: all of it, as it is stored
+    max_chars: int | None = None  # without a token budget: at most so much of it, up to the end of a line if possible
     cursor: str = ""  # `next_cursor` of the part before
 
 
@@ -79,16 +80,15 @@ def read_part(tool: str, document: StoredDocument, request: ReadRequest, cited: 
     if begin > last:
         raise QueryError("The cursor is past the end of the text", hint="Leave it out to start again.")
     text, end, next_start = "\n".join(lines[begin : last + 1]), last, None
-    if request.token_budget is not None:
-        # A model reads it, so hidden characters are removed; line ends are not among them.
-        visible = remove_hidden_chars(text)[start.char_offset :]
-        text = truncate_to_budget(visible, request.token_budget)
-        if len(text) < len(visible):
-            end = begin + text.count("\n")
-            line_start = text.rfind("\n") + 1
-            offset = len(text) - line_start + (0 if line_start else start.char_offset)
-            next_start = Cursor(0, end - first, offset)
-            end -= text.endswith("\n")
+    # A model reads what fits a token budget, so hidden characters are removed; line ends are not among them.
+    remaining = (remove_hidden_chars(text) if request.token_budget is not None else text)[start.char_offset :]
+    text = _truncate(remaining, request)
+    if len(text) < len(remaining):
+        end = begin + text.count("\n")
+        line_start = text.rfind("\n") + 1
+        offset = len(text) - line_start + (0 if line_start else start.char_offset)
+        next_start = Cursor(0, end - first, offset)
+        end -= text.endswith("\n")
     file_first = document.lines.first
     cited_lines = (file_first, file_first) if is_single_line else (file_first + begin, file_first + max(begin, end))
     read_lines = lines if is_single_line else lines[begin : max(begin, end) + 1]
@@ -106,6 +106,16 @@ def read_part(tool: str, document: StoredDocument, request: ReadRequest, cited: 
         next_start.encode(_request_key(request, document)) if next_start else "",
         place_of("\n".join(lines), document.media_type, begin + 1, max(begin, end) + 1),
     )
+
+
+def _truncate(text: str, request: ReadRequest) -> str:
+    if request.token_budget is not None:
+        return truncate_to_budget(text, request.token_budget)
+    if request.max_chars is None or len(text) <= request.max_chars:
+        return text
+    line_end = text.rfind("\n", 0, request.max_chars) + 1
+    # A line that is longer than half of it is cut.
+    return text[: line_end if line_end > request.max_chars // 2 else request.max_chars]
 
 
 def outline(document: StoredDocument) -> list[OutlineHeading]:

@@ -1,1 +1,1 @@
-"""Answer programs in JSON, under /api/v1."""
+"""Answer HTTP requests with JSON: the API under /api/v1."""

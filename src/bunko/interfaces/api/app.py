@@ -1,28 +1,122 @@
-"""The API, by its addresses."""
+"""Answer requests to the API: find the endpoint, check the request, run it in a thread, and describe errors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import logging
+from typing import TYPE_CHECKING, Any
 
-from starlette.applications import Starlette
-from starlette.routing import Route
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bunko.errors import AccessDenied, BunkoError
+from bunko.interfaces.api import problems
+from bunko.interfaces.api.endpoint import PREFIX, Call, Endpoint, find_endpoint
+from bunko.interfaces.api.openapi import describe_api
+from bunko.interfaces.api.problems import RequestError, error_status, problem_of
+from bunko.interfaces.api.requests import parse_body, parse_query, read_body
+from bunko.interfaces.api.routes import all_endpoints
+from bunko.interfaces.http.authorization import caller_of
+from bunko.interfaces.worker_threads import Workers
+from bunko.library.access import ASK_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from bunko.interfaces.tools.registry import ToolRegistry
 
+_log = logging.getLogger("bunko.api")
+
+# Requests that run at once; more wait a moment, then get an error.
+_MAX_CALLS, _MAX_WAIT_SECONDS = 40, 10.0
+_HEADERS = {"Cache-Control": "private, no-store", "X-Content-Type-Options": "nosniff", "Vary": "Authorization, Cookie"}
+_INTERNAL = RequestError("The request failed with an internal error", hint="See the log of the server.", status=500)
+
 
 def build_api(registry: ToolRegistry, *, is_local_user: Callable[[Request], bool] = lambda _: False) -> ASGIApp:
-    """Return the app of the API, which gets whole paths; whoever sends a request was checked before."""
-    return Starlette(routes=[Route("/api/{path:path}", _answer_unknown)])
+    """Return the app of the API; whoever sends a request was checked before.
+
+    `is_local_user` says whether a request comes from whoever started this server, on the same machine.
+    """
+    return _Api(registry, is_local_user)
 
 
-async def _answer_unknown(_: Request) -> Response:
-    from bunko.interfaces.http.refusals import problem
+class _Api:
+    """The API over a library."""
 
-    return problem(404, "unknown", "There is nothing at this address", "See /api/docs.")
+    def __init__(self, registry: ToolRegistry, is_local_user: Callable[[Request], bool]) -> None:
+        self._registry, self._is_local_user = registry, is_local_user
+        self._workers = Workers("requests", max_threads=_MAX_CALLS, max_wait_seconds=_MAX_WAIT_SECONDS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except BunkoError as error:
+            response = _problem_response(error)
+        except Exception:
+            _log.exception("%s failed", scope["path"])
+            response = _problem_response(_INTERNAL)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        path = request.scope.get("raw_path", request.scope["path"].encode()).decode("ascii", "replace")
+        if path == f"{PREFIX}/openapi.json":
+            return _json_response(describe_api())
+        match = find_endpoint(all_endpoints(), request.method, path)
+        if isinstance(match, list):
+            raise _no_endpoint_error(path, match)
+        endpoint, values = match
+        library = await self._workers.run(self._registry.access, caller_of(request, is_local=False))
+        call = Call(library, self._registry.jobs, self._is_local_user(request))
+        self._check_rights(endpoint, call)
+        arguments: dict[str, Any] = dict(values)
+        query = parse_query(endpoint.query, request.scope["query_string"])
+        if "query" in endpoint.hints:
+            arguments["query"] = query
+        if endpoint.body is not None:
+            arguments["body"] = parse_body(endpoint.body, await read_body(request))
+        reply = await self._workers.run(lambda: endpoint.answer(call, **arguments))
+        return _json_response(reply, endpoint.status)
+
+    def _check_rights(self, endpoint: Endpoint, call: Call) -> None:
+        if endpoint.needs_local_user and not call.is_local_user:
+            raise AccessDenied(
+                "Only whoever started this server may do that, on the same machine", hint="Start one with: bunko ui"
+            )
+        if endpoint.right == "write" and not call.library.caller.rights.writes_some:
+            raise AccessDenied("This token may not change the library", hint=ASK_HINT)
+
+
+def _no_endpoint_error(path: str, methods: list[str]) -> RequestError:
+    if not methods:
+        return RequestError(f"There is nothing at {path[:200]}", hint="See /api/docs.", status=404)
+    error = RequestError("This method cannot be used here", hint=f"Use {' or '.join(methods)}.", status=405)
+    error.headers["Allow"] = ", ".join(methods)
+    return error
+
+
+def _problem_response(error: BunkoError) -> Response:
+    headers = error.headers if isinstance(error, RequestError) else {}
+    if error_status(error) == 503:
+        headers = {**headers, "Retry-After": str(problems.RETRY_SECONDS)}
+    return Response(_encode(problem_of(error)), error_status(error), _HEADERS | headers, media_type=problems.MEDIA_TYPE)
+
+
+def _json_response(reply: Any, status: int = 200) -> Response:
+    if reply is None:
+        return Response(status_code=204, headers=_HEADERS)
+    return Response(_encode(reply), status, _HEADERS, media_type="application/json")
+
+
+def _encode(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, from a file name
+        return json.dumps(value, separators=(",", ":")).encode()

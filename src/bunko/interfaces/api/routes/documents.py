@@ -1,0 +1,186 @@
+"""List documents and read them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from bunko.errors import UnknownName
+from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
+from bunko.interfaces.api.routes.search import Name
+from bunko.interfaces.serialize import readable_address
+from bunko.library.documents import ListRequest
+from bunko.library.find_document import FoundDocument
+from bunko.records import Filter, ListedDocument
+from bunko.search.reading import ReadRequest, outline, read_part
+from bunko.text.tags import normalise_tag
+from bunko.types import Tool
+
+_MAX_LISTED = 1000
+_MAX_CHARS = 2_000_000
+
+
+class ListQuery(Shape):
+    """Which documents to list."""
+
+    tool: list[Name] = Field([], max_length=100, description="Only these tools; may be repeated")
+    tag: list[Name] = Field([], max_length=100, description="Only with these tags; may be repeated")
+    since: Name = Field("", description="Only from this date on: 2024-01-15, 2024-01, today, 2w")
+    until: Name = Field("", description="Only up to this date")
+    path: Name = Field("", description="Only paths that match a pattern: guide/**")
+    sort: Literal["newest", "name"] = Field("newest", description="Order")
+    limit: int = Field(50, ge=1, le=_MAX_LISTED, description="Number of documents of a page")
+    cursor: Name = Field("", description="next_cursor of the page before")
+
+
+class ListedFields(TypedDict):
+    """A document in a list."""
+
+    tool: str
+    path: str
+    title: str
+    date: str
+    tags: list[str]
+    media_type: str
+    bytes: int
+    uri: str
+
+
+class ListReply(TypedDict):
+    """A page of documents."""
+
+    documents: list[ListedFields]
+    total: int
+    next_cursor: NotRequired[str]
+
+
+class ReadQuery(Shape):
+    """What to read of a document."""
+
+    lines: Name = Field("", description="Only these lines: 12 or 12-30")
+    section: Name = Field("", description="Only the section with this heading")
+    around: int = Field(0, ge=0, le=100_000, description="Further lines before and after")
+    max_chars: int = Field(_MAX_CHARS, ge=100, le=_MAX_CHARS, description="Longest text; next_cursor continues it")
+    cursor: Name = Field("", description="next_cursor of the part before")
+
+
+class DocumentReply(TypedDict):
+    """A document, or a part of one."""
+
+    tool: str
+    path: str
+    title: str
+    date: str
+    tags: list[str]
+    media_type: str
+    text: str
+    citation: str
+    place: str
+    line_start: int
+    line_end: int
+    total_lines: int
+    hash: str
+    uri: str
+    next_cursor: NotRequired[str]
+
+
+class OutlineHeading(TypedDict):
+    """A heading and its line."""
+
+    level: int
+    text: str
+    line: int
+
+
+class OutlineReply(TypedDict):
+    """The headings of a document."""
+
+    tool: str
+    path: str
+    title: str
+    headings: list[OutlineHeading]
+
+
+def list_documents(call: Call, query: ListQuery) -> dict[str, Any]:
+    """List documents by tool, path, tag or date."""
+    tools = query.tool[0] if len(query.tool) == 1 else tuple(query.tool) or None
+    where = Filter(query.path, tuple(map(normalise_tag, query.tag)), query.since, query.until)
+    listing = call.library.documents.list_documents(
+        ListRequest(tools, (), where, query.sort, query.limit, query.cursor)
+    )
+    names = call.library.assistant_names()
+    reply: dict[str, Any] = {
+        "documents": [_listed_to_dict(tool, document, names[tool.name]) for tool, document in listing.documents],
+        "total": listing.total,
+    }
+    return reply | ({"next_cursor": listing.next_cursor} if listing.next_cursor else {})
+
+
+def _listed_to_dict(tool: Tool, document: ListedDocument, assistant_name: str) -> dict[str, Any]:
+    return {
+        "tool": tool.name,
+        "path": document.uri,
+        "title": document.title,
+        "date": document.date,
+        "tags": list(document.tags),
+        "media_type": document.media_type,
+        "bytes": document.size,
+        "uri": readable_address(assistant_name, document.uri),
+    }
+
+
+def read_document(call: Call, tool: str, path: str, query: ReadQuery) -> dict[str, Any]:
+    """Read a document, some of its lines, or a section."""
+    target = find_exactly(call, tool, path)
+    request = ReadRequest(
+        path, tool, query.lines, query.section, query.around, max_chars=query.max_chars, cursor=query.cursor
+    )
+    reading = read_part(target.tool.name, target.document, request, None)
+    reply: dict[str, Any] = {
+        "tool": reading.tool,
+        "path": reading.uri,
+        "title": reading.title,
+        "date": reading.date,
+        "tags": list(reading.tags),
+        "media_type": reading.media_type,
+        "text": reading.text,
+        "citation": reading.citation,
+        "place": reading.place,
+        "line_start": reading.first_line,
+        "line_end": reading.last_line,
+        "total_lines": reading.total_lines,
+        "hash": reading.hash,
+        "uri": readable_address(call.library.assistant_names()[reading.tool], reading.uri),
+    }
+    return reply | ({"next_cursor": reading.next_cursor} if reading.next_cursor else {})
+
+
+def read_outline(call: Call, tool: str, path: str) -> dict[str, Any]:
+    """List the headings of a document."""
+    target = find_exactly(call, tool, path)
+    return {
+        "tool": target.tool.name,
+        "path": target.uri,
+        "title": target.title,
+        "headings": [
+            {"level": heading.level, "text": heading.title, "line": heading.line}
+            for heading in outline(target.document)
+        ],
+    }
+
+
+def find_exactly(call: Call, tool: str, path: str) -> FoundDocument:
+    """Return the document with this path; an address never means another document."""
+    target = call.library.documents.find(path, tool=tool)
+    if target.uri != path:
+        raise UnknownName(f"{target.tool.name} has no document {path[:200]!r}", hint=f"Did you mean {target.uri!r}?")
+    return target
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/documents", list_documents, ListReply, right="read", has_etag=True),
+    Endpoint("GET", "/documents/{tool}/{path}", read_document, DocumentReply, right="read", has_etag=True),
+    Endpoint("GET", "/outlines/{tool}/{path}", read_outline, OutlineReply, right="read", has_etag=True),
+]
