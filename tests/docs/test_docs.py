@@ -29,7 +29,7 @@ _CONSOLE = re.compile(r"^```console\n(.*?)^```", re.M | re.S)
 _COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.M)
 _TABLE_ROW = re.compile(r"^\| `([^`]+)` \| .* \| `([^`]+\.\w+)` \|$", re.M)
 _FIRST = re.compile(r"^\[1\] (.+):L\d", re.M)
-_SCORE = re.compile(r"(?:score=|bm25 |vector )-?[\d.]+")
+_SCORE = re.compile(r"(?:score[= ]|bm25 |vector |\) \+)-?[\d.]+")
 _NUMBERS = ("score", "bm25_score", "vector_distance", "combined_score")
 
 
