@@ -119,7 +119,19 @@ check: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(MAKE) check-page
 	$(MAKE) test
+
+## The types and the style of the page's scripts and styles. Where npm is missing, this is skipped, except in CI.
+PAGE_CHECKS := .node-page/node_modules/.bin
+PAGE_ASSETS := src/bunko/interfaces/page/assets
+check-page:
+	@if $(MAKE) node-page; then \
+		$(PAGE_CHECKS)/tsc --project tests/browser/node \
+		&& $(PAGE_CHECKS)/biome lint --error-on-warnings --config-path=tests/browser/node/biome.json $(PAGE_ASSETS)/js $(PAGE_ASSETS)/css; \
+	else \
+		echo "The scripts of the page were not checked: TypeScript and Biome come from npm."; test -z "$$CI"; \
+	fi
 
 format: $(VENV)/.installed
 	$(BIN)/ruff format .

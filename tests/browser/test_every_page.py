@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import urlsplit
+
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 from bunko.interfaces.page.app import build_page
+from bunko.interfaces.page.language import load_texts
 from bunko.interfaces.tools.registry import ToolRegistry
 from tests.browser.accessibility import assert_accessible
 from tests.browser.opener import LANGUAGES, SCHEMES, SIZES, WIDTHS, Language, PageOpener, Scheme, Width, keep_screenshot
@@ -16,6 +20,9 @@ PAGES = {
     "search": ("/", "/"),
     "results": ("/?q=京都", "/"),
 }
+
+_MAX_BYTES = 150_000  # markup, styles and scripts, not compressed
+_TEXT_NAMES = re.compile(rf"\b(?:{'|'.join(map(re.escape, load_texts('en')))})\b")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -32,7 +39,21 @@ def test_a_page_is_accessible_and_fits_the_screen(
     assert page.title().endswith({"en": " · bunko", "ja": " · 文庫"}[language])
     assert not page.title().startswith(" ·")
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[width][0]
+    # A script shows the name of a text that its page did not send.
+    assert _TEXT_NAMES.findall(page.locator("body").inner_text()) == []
     assert_accessible(page)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_weighs_no_more_than_150_kilobytes(open_page: PageOpener, name: str) -> None:
+    page = open_page("/assets/none")
+    open_page.problems.clear()  # there is no such asset
+    weights: dict[str, int] = {}
+    page.on("response", lambda response: weights.update({urlsplit(response.url).path: len(response.body())}))
+    page.goto(open_page.address + PAGES[name][0], wait_until="networkidle")
+    own = {path: weight for path, weight in weights.items() if not path.startswith("/api/")}
+    assert any(path.endswith(".css") for path in own)
+    assert sum(own.values()) <= _MAX_BYTES, own
 
 
 def test_every_page_is_looked_at() -> None:
