@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,16 +42,38 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def served_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
-    """A served library with documents and memos in two languages; tests must not change it."""
-    with serve_page(build_library(tmp_path_factory.mktemp("sample"))) as served:
+def library_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library with documents and memos in two languages; tests must not change it."""
+    return build_library(tmp_path_factory.mktemp("sample"))
+
+
+@pytest.fixture(scope="package")
+def served_page(library_folder: Path) -> Iterator[ServedPage]:
+    """That library, served."""
+    with serve_page(library_folder) as served:
         yield served
 
 
 @pytest.fixture
 def open_page(browser: Browser, served_page: ServedPage, request: pytest.FixtureRequest) -> Iterator[PageOpener]:
     """Open pages of the served library; whatever the browser complains about fails the test."""
-    opener = PageOpener(browser, served_page.address)
+    with _opening(browser, served_page, request) as opener:
+        yield opener
+
+
+@pytest.fixture
+def open_own_page(
+    browser: Browser, library_folder: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[PageOpener]:
+    """Open pages of a copy of that library, for tests that change it: `open_own_page.library`."""
+    shutil.copytree(library_folder.parent, tmp_path / "sample")
+    with serve_page(tmp_path / "sample" / library_folder.name) as served, _opening(browser, served, request) as opener:
+        yield opener
+
+
+@contextmanager
+def _opening(browser: Browser, served: ServedPage, request: pytest.FixtureRequest) -> Iterator[PageOpener]:
+    opener = PageOpener(browser, served)
     yield opener
     if request.node.stash.get(_failed, False):
         for number, page in enumerate(opener.pages()):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+
+from tests.browser.served import PATIENCE, ServedPage
 
 Language = Literal["en", "ja"]
 Scheme = Literal["light", "dark"]
@@ -20,18 +23,21 @@ SIZES = {"phone": (360, 740), "desktop": (1280, 800)}
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 # What is asked of the browser itself, not of a server.
 _LOCAL_SCHEMES = ("data", "blob", "about")
+_LOOK_MILLISECONDS = 25
 
 
 class PageOpener:
     """Opens pages of a served library, each in a browser profile of its own.
 
     `problems` collects errors on the console, violations of the Content-Security-Policy, exceptions, and requests that
-    leave this machine. A test fails if any are left at its end; one that expects them takes them out.
+    leave this server. A test fails if any are left at its end; one that expects them takes them out.
     """
 
-    def __init__(self, browser: Browser, address: str) -> None:
-        self._browser, self.address = browser, address
+    def __init__(self, browser: Browser, served: ServedPage) -> None:
+        self._browser, self._served = browser, served
         self._contexts: list[BrowserContext] = []
+        self._running: set[Request] = set()
+        self.address, self.library = served.address, served.library
         self.problems: list[str] = []
 
     def __call__(
@@ -42,8 +48,26 @@ class PageOpener:
         scheme: Scheme = "light",
         width: Width = "desktop",
         javascript: bool = True,
+        signed_in: bool = True,
     ) -> Page:
-        """Open a page and wait until it is loaded."""
+        """Open a page and wait until it has settled."""
+        page = self.open_blank(
+            language=language, scheme=scheme, width=width, javascript=javascript, signed_in=signed_in
+        )
+        page.goto(self.address + path)
+        self.settle(page)
+        return page
+
+    def open_blank(
+        self,
+        *,
+        language: Language = "en",
+        scheme: Scheme = "light",
+        width: Width = "desktop",
+        javascript: bool = True,
+        signed_in: bool = True,
+    ) -> Page:
+        """Open an empty page, which may then go to an address of the server."""
         columns, rows = SIZES[width]
         context = self._browser.new_context(
             locale={"en": "en-GB", "ja": "ja-JP"}[language],
@@ -56,12 +80,23 @@ class PageOpener:
             java_script_enabled=javascript,
         )
         self._contexts.append(context)
+        if signed_in:
+            self._served.sign_in(context)
         context.on("request", self._note_request)
+        context.on("requestfinished", self._note_end)
+        context.on("requestfailed", self._note_end)
         context.on("console", self._note_message)
         context.on("weberror", lambda error: self.problems.append(f"exception: {error.error}"))
-        page = context.new_page()
-        page.goto(self.address + path)
-        return page
+        return context.new_page()
+
+    def settle(self, page: Page) -> None:
+        """Wait until no request runs, the stream of events aside, and nothing on the page says that it is busy."""
+        end, quiet_looks = time.monotonic() + PATIENCE, 0
+        while quiet_looks < 2:
+            assert time.monotonic() < end, f"{page.url} did not settle: {[request.url for request in self._running]}"
+            page.wait_for_timeout(_LOOK_MILLISECONDS)
+            is_busy = self._running or page.locator('[aria-busy="true"]').count()
+            quiet_looks = 0 if is_busy else quiet_looks + 1
 
     def pages(self) -> list[Page]:
         """Return the pages that are open."""
@@ -77,9 +112,14 @@ class PageOpener:
             self.problems.append(f"{message.type} on the console: {message.text}")
 
     def _note_request(self, request: Request) -> None:
+        if request.resource_type != "eventsource":
+            self._running.add(request)
         address = urlsplit(request.url)
         if address.scheme not in _LOCAL_SCHEMES and not request.url.startswith(self.address + "/"):
             self.problems.append(f"a request that leaves this server: {request.url}")
+
+    def _note_end(self, request: Request) -> None:
+        self._running.discard(request)
 
 
 def keep_screenshot(page: Page, name: str) -> Path:

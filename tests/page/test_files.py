@@ -1,4 +1,4 @@
-"""The files of the page: all of them in the wheel, small, and without markup or styles where the policy forbids them."""
+"""The files of the page: all in the wheel, of one subject each, without markup or styles that its policy forbids."""
 
 from __future__ import annotations
 
