@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -84,7 +85,7 @@ def command(
 
 
 def build_registry(
-    shared: SharedOptions, toolsets: Sequence[str], read_only: bool, *, has_jobs: bool = True
+    shared: SharedOptions, toolsets: Sequence[str], read_only: bool, *, jobs_folder: Path | None = None
 ) -> ToolRegistry:
     """Return the tools of a server, which opens the library at the first call."""
     from bunko.interfaces.tools.registry import ToolRegistry
@@ -95,7 +96,7 @@ def build_registry(
         toolsets=toolsets,
         read_only=read_only,
         folder=str(docs_dir) if docs_dir else "",
-        has_jobs=has_jobs,
+        jobs_folder=jobs_folder,
     )
 
 

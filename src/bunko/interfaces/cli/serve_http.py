@@ -53,7 +53,7 @@ class HttpServer:
 
         token, _ = self._token()
         allowed_hosts = self.shared.load_settings().settings.serve.allowed_hosts
-        registry = build_registry(self.shared, self.toolsets, self.read_only, has_jobs=shared_folder is None)
+        registry = build_registry(self.shared, self.toolsets, self.read_only, jobs_folder=shared_folder)
         try:
             serve_http(
                 registry, listener, token=token, host=host, allowed_hosts=allowed_hosts, shared_folder=shared_folder

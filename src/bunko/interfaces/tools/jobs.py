@@ -5,11 +5,15 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from bunko.errors import BunkoError, LibraryBusy, UnknownName
+from bunko.interfaces.tools import job_files
+from bunko.interfaces.tools.job_files import JobFiles
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import STRING, ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.types.access import Caller
@@ -29,12 +33,28 @@ class Job:
 
     id: str
     name: str
-    owner: Caller  # who started it
-    stop: threading.Event = field(default_factory=threading.Event)
+    owner: str  # who started it
     state: str = "running"  # then: done, failed or cancelled
-    progress: str = ""
-    reply: ToolReply | None = None
+    progress: str = ""  # the next three in one line
+    done: float = 0
+    total: float = 0
+    message: str = ""
+    text: str = ""  # the result, for a model
+    result: dict[str, Any] | None = None
     error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the job for programs."""
+        fields: dict[str, Any] = {
+            "id": self.id,
+            "name": self.name,
+            "status": self.state,
+            "done": self.done,
+            "total": self.total,
+            "message": self.message,
+        }
+        fields |= {"result": self.result} if self.result is not None else {}
+        return fields | ({"error": self.error} if self.error else {})
 
     def to_reply(self) -> ToolReply:
         """Return the job's status and result."""
@@ -45,9 +65,9 @@ class Job:
             "progress": self.progress,
         }
         lines = [f"Job {self.id} ({self.name}): {self.state}. {self.progress}".strip()]
-        if self.reply is not None:
-            structured["result"] = self.reply.structured
-            lines.append(self.reply.text)
+        if self.result is not None:
+            structured["result"] = self.result
+            lines.append(self.text)
         if self.error:
             structured["error"] = self.error
             lines.append(self.error)
@@ -55,36 +75,116 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one server."""
+    """The jobs of one server; its processes share them through files if there is a folder."""
 
-    def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
+    def __init__(self, folder: Path | None = None) -> None:
+        self._jobs: dict[str, Job] = {}  # of this process
+        self._stops: dict[str, threading.Event] = {}
         self._job_numbers = itertools.count(1)
+        self._folder = folder
+        self._opened_files: JobFiles | None = None
+        self._opening = threading.Lock()
 
     def start(self, name: str, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> Job:
         """Start a job, unless too many run already."""
         owner = call.library.caller
-        running = [job for job in self._jobs.values() if job.state == "running"]
+        running = [job for job in self._all() if job.state == "running"]
         if len(running) >= _MAX_RUNNING_JOBS:
             visible_ids = ", ".join(job.id for job in running if _may_see(owner, job)) or "none is yours"
             raise LibraryBusy(
                 f"{len(running)} jobs are still running",
                 hint=f"Wait for one of them, or cancel it with the tool {JOB_TOOL_NAME}: {visible_ids}.",
             )
-        job = Job(f"{name}-{next(self._job_numbers)}", name, owner)
-        ended = [other.id for other in self._jobs.values() if other.state != "running"]
-        for old_id in ended[: max(0, len(ended) - _MAX_FINISHED_JOBS)]:
-            del self._jobs[old_id]
-        self._jobs[job.id] = job
-        call.stop = job.stop
-        call.report_progress = lambda done, total, message: setattr(job, "progress", f"{done:g}/{total:g}, {message}")
-        threading.Thread(target=_run_job, args=(job, run, call), name=job.id, daemon=True).start()
+        self._forget_old()
+        files = self._files()
+        job_id = files.reserve(name) if files else f"{name}-{next(self._job_numbers)}"
+        job, stop = Job(job_id, name, owner.name), files.stop_event(job_id) if files else threading.Event()
+        self._jobs[job.id], self._stops[job.id] = job, stop
+        self._save(job)
+        saved_at = time.monotonic()
+
+        def report(done: float, total: float, message: str) -> None:
+            nonlocal saved_at
+            job.done, job.total, job.message = done, total, message
+            job.progress = f"{done:g}/{total:g}, {message}"
+            if time.monotonic() - saved_at >= job_files.SAVE_SECONDS:
+                saved_at = time.monotonic()
+                self._save(job)
+
+        call.stop, call.report_progress = stop, report
+        threading.Thread(target=self._run, args=(job, run, call), name=job.id, daemon=True).start()
+        return job
+
+    def visible(self, caller: Caller) -> list[Job]:
+        """Return the jobs that somebody may see: its own, or all of those who may change everything."""
+        return [job for job in self._all() if _may_see(caller, job)]
+
+    def find(self, job_id: str, caller: Caller) -> Job:
+        """Return a job that somebody may see."""
+        visible = {job.id: job for job in self.visible(caller)}
+        if job_id not in visible:
+            raise UnknownName(
+                f"Unknown job {job_id[:80]!r}", hint=f"Jobs of this server: {', '.join(visible) or 'none'}."
+            )
+        return visible[job_id]
+
+    def cancel(self, job_id: str, caller: Caller) -> Job:
+        """Ask a job to stop; what it has written stays."""
+        job = self.find(job_id, caller)
+        if job.state != "running":
+            return job
+        job.progress = job.message = "stopping after the current documents"
+        if job.id in self._stops:
+            self._stops[job.id].set()
+        elif files := self._files():
+            files.cancel(job.id)
         return job
 
     def stop_all(self) -> None:
-        """Ask all jobs to stop; what they have written stays."""
-        for job in self._jobs.values():
-            job.stop.set()
+        """Ask all jobs of this process to stop; what they have written stays."""
+        for stop in list(self._stops.values()):
+            stop.set()
+
+    def _files(self) -> JobFiles | None:
+        """Return the files of the jobs, whose folder is used from the first job on."""
+        if self._folder is None:
+            return None
+        with self._opening:
+            if self._opened_files is None:
+                self._opened_files = JobFiles(self._folder)
+            return self._opened_files
+
+    def _all(self) -> list[Job]:
+        """Return the jobs of all processes, the oldest first of each."""
+        files = self._files()
+        return [*(_loaded_job(fields) for fields in (files.load_all() if files else ())), *self._jobs.values()]
+
+    def _forget_old(self) -> None:
+        ended = [job for job in self._all() if job.state != "running"]
+        files = self._files()
+        for job in ended[: max(0, len(ended) - _MAX_FINISHED_JOBS)]:
+            self._jobs.pop(job.id, None)
+            self._stops.pop(job.id, None)
+            if files:
+                files.remove(job.id)
+
+    def _save(self, job: Job) -> None:
+        if files := self._files():
+            files.save(job.id, asdict(job))
+
+    def _run(self, job: Job, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> None:
+        try:
+            reply = run(call)
+            job.result, job.text = reply.structured, reply.text
+            job.state = "cancelled" if call.stop.is_set() else "done"
+        except BunkoError as error:
+            job.error, job.state = str(error), "failed"
+        except Exception as error:
+            # At shutdown the library may be closed while a stopped job still runs; that is expected.
+            _log.log(logging.DEBUG if call.stop.is_set() else logging.ERROR, "%s failed", job.id, exc_info=True)
+            job.error = f"{job.name} failed with an internal error ({type(error).__name__}). See the server's log."
+            job.state = "failed"
+        self._save(job)
 
     def job_tool(self) -> ToolDefinition:
         """Return the tool that reports and cancels jobs."""
@@ -102,38 +202,19 @@ class Jobs:
         )
 
     def _answer_status(self, call: ToolCall) -> ToolReply:
-        visible = {job.id: job for job in self._jobs.values() if _may_see(call.library.caller, job)}
-        job = visible.get(call.arguments["id"])
-        if job is None:
-            job_ids = ", ".join(visible) or "none"
-            raise UnknownName(f"Unknown job {call.arguments['id']!r}", hint=f"Jobs of this server: {job_ids}.")
-        if call.arguments["cancel"] and job.state == "running":
-            job.stop.set()
-            job.progress = "stopping after the current documents"
+        job_id, caller = call.arguments["id"], call.library.caller
+        job = self.cancel(job_id, caller) if call.arguments["cancel"] else self.find(job_id, caller)
         return job.to_reply()
+
+
+def _loaded_job(fields: dict[str, Any]) -> Job:
+    """Return a job of another process; one whose process has ended before it has failed."""
+    job = Job(**{name: fields[name] for name in Job.__dataclass_fields__})
+    if fields["is_lost"]:
+        job.state, job.error = "failed", "The process that ran it has ended. Start it again."
+    return job
 
 
 def _may_see(caller: Caller, job: Job) -> bool:
     """Return whether somebody may see and cancel a job: whoever started it, and whoever may change everything."""
-    return caller.rights.writes_all or caller.name == job.owner.name
-
-
-def without_background(tool: ToolDefinition) -> ToolDefinition:
-    """Return a tool as one that always runs to its end."""
-    if not tool.supports_background:
-        return tool
-    params = [param for param in tool.params if param.name != BACKGROUND_PARAM.name]
-    return replace(tool, params=params, supports_background=False)
-
-
-def _run_job(job: Job, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> None:
-    try:
-        job.reply = run(call)
-        job.state = "cancelled" if job.stop.is_set() else "done"
-    except BunkoError as error:
-        job.error, job.state = str(error), "failed"
-    except Exception as error:
-        # At shutdown the library may be closed while a stopped job still runs; that is expected.
-        _log.log(logging.DEBUG if job.stop.is_set() else logging.ERROR, "%s failed", job.id, exc_info=True)
-        job.error = f"{job.name} failed with an internal error ({type(error).__name__}). See the server's log."
-        job.state = "failed"
+    return caller.rights.writes_all or caller.name == job.owner

@@ -6,12 +6,13 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import AccessDenied, BunkoError
 from bunko.interfaces.text import single_line
 from bunko.interfaces.tools.document_tools import build_document_tools
-from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs, without_background
+from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
 from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_toolsets
@@ -40,17 +41,21 @@ class ToolRegistry:
         toolsets: Sequence[str] = (),
         read_only: bool = False,
         folder: str = "",
-        has_jobs: bool = True,  # False if the next call may reach another process, which knows nothing of a job
+        jobs_folder: Path | None = None,  # where several processes of a server share their jobs
     ) -> None:
         self._open_library, self._read_only, self._folder = open_library, read_only, single_line(folder)
         self._toolsets = parse_toolsets(toolsets) or (("folder",) if folder else ("tools",))
-        self._has_jobs = has_jobs
         self._lock = threading.Lock()
         self._library: Library | None = None
         self._is_over_schema_budget = False
         self._built_tools: dict[object, list[ToolDefinition]] = {}  # by what they were built from
         self.initial_tools: list[tuple[str, str]] | None = None  # the library's tools at the first look
-        self.jobs = Jobs()
+        self.jobs = Jobs(jobs_folder)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether this server changes nothing."""
+        return self._read_only
 
     @property
     def is_open(self) -> bool:
@@ -127,8 +132,6 @@ class ToolRegistry:
         tools |= {tool.name: tool for toolset in toolsets for tool in toolset.build_tools(context)}
         if self._read_only or not may_write:
             tools = {name: tool for name, tool in tools.items() if tool.read_only}
-        if not self._has_jobs:
-            tools = {name: without_background(tool) for name, tool in tools.items()}
         if any(tool.supports_background for tool in tools.values()):
             tools[JOB_TOOL_NAME] = self.jobs.job_tool()
         return [tools[name] for name in sorted(tools)]
