@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
+from time import monotonic
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -52,10 +52,9 @@ class BodyLimit:
     async def _receive_body(self, receive: Receive, announced: int) -> deque[Message] | None:
         """Return the messages with the body, or None if it is too large."""
         messages: deque[Message] = deque()
-        size, is_complete = announced, False
-        received = 0
+        received, is_complete = 0, False
         while not is_complete:
-            if max(size, received) > self._max_bytes:
+            if max(announced, received) > self._max_bytes:
                 return None
             message = await receive()
             messages.append(message)
@@ -88,7 +87,7 @@ class RateLimit:
 
     def _take(self, scope: Scope) -> float:
         """Count a request; return how many seconds to wait if it is one too many."""
-        name, moment = caller_of(Request(scope), is_local=False).name, time.monotonic()
+        name, moment = caller_of(Request(scope), is_local=False).name, monotonic()
         left, counted_at = self._buckets.pop(name, (self._capacity, moment))
         left = min(self._capacity, left + (moment - counted_at) * self._per_second)
         is_allowed = left >= 1
