@@ -15,11 +15,15 @@ LEFT_OUT_MODULES = (
     # What assistants and programs read.
     "interfaces/chat/prompts.py",
     "interfaces/chat/sources.py",
-    "interfaces/mcp/[!hls]*",
-    "interfaces/mcp/server.py",
+    "interfaces/api/*",
+    "interfaces/http/[!ls]*",
+    *(f"interfaces/http/{name}.py" for name in ("limits", "sessions", "sign_in")),
+    "interfaces/mcp/*",
+    "interfaces/page/*",
     "interfaces/tools/[!t]*",
     "interfaces/tools/toolsets/[!_]*",
     "interfaces/serialize.py",
+    "interfaces/worker_threads.py",
     # What the Slack bot says, which is there in both languages, and what it logs.
     "interfaces/slack/[!bw]*",
     "interfaces/text.py",
@@ -57,7 +61,7 @@ FOREIGN_SECTIONS = ("Reasons of the operating system", "Folders, with the name o
 # SQL, commands, prompts for a chat model, descriptions of settings, lists of words, styles and patterns.
 NOT_SENTENCES = re.compile(
     r"\b(?:SELECT|WHERE|FROM|ORDER BY|INSERT|UPDATE|PRAGMA|ALTER TABLE|CREATE|DROP|BEGIN|NOTIFY|LISTEN|TRUNCATE)\b"
-    r"|^LEFT JOIN |^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$"
+    r"|^<!doctype |^LEFT JOIN |^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$"
     r"|^(?:bold|noreverse) [a-z]+$|^class:|^\(\?"
     r"|^You (?:answer|turn|summarise) "
     r"|^(?:URL|Model) of |^about all answer|^(?:vi|code|subl|kate|idea|pPr|sdt) [A-Za-z_ -]+$"
@@ -68,7 +72,7 @@ LEFT_OUT_TEXTS = frozenset(
         # compared with what other programs say
         "allocate memory", "already exists", "bad repetition operator", "Could not decode to UTF-8",
         "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",
-        "no such column", "no such table", "out of memory", "pattern too large",
+        "no such column", "no such table", "out of memory", "pattern too large", "Starting Ray client server failed",
         "Unsupported data type: 0", "closed database",
         # columns of a query
         'title, heading_path, start, "end", chunks.text, documents.text',

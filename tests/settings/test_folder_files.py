@@ -47,8 +47,8 @@ USERS_OWN = {
     "crawl": "max_pages delay_sec respect_robots_txt robots_txt_cache_ttl concurrency timeout_seconds max_bytes"
     " follow_redirects user_agent allowed_hosts max_crawl_delay",
     "safety": "url_check google_safe_browsing_api_key base_url cache_ttl fail_open timeout",
-    "serve": "toolsets read_only response_format max_result_tokens max_schema_tokens host port workers token"
-    " allowed_hosts audit_lines",
+    "serve": "toolsets read_only response_format max_result_tokens max_schema_tokens mcp api page host port"
+    " workers token allowed_hosts requests_per_second audit_lines",
     "log": "debug keep_searches",
 }
 USERS_OWN_KEYS = {f"{section}.{name}" for section, names in USERS_OWN.items() for name in names.split()}

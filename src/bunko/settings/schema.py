@@ -257,6 +257,9 @@ class ServeSection(Section):
     max_schema_tokens: int = setting(
         6000, "Combine the tools of a library into one if their schemas exceed this many tokens", low=500
     )
+    mcp: bool = setting(True, "Serve MCP with --http")
+    api: bool = setting(True, "Serve the HTTP API with --http")
+    page: bool = setting(True, "Serve the page for browsers with --http")
     host: str = setting("127.0.0.1", "Host that --http listens on")
     port: int = setting(8765, "Port that --http listens on", high=65535)
     workers: int | None = setting(
@@ -269,6 +272,9 @@ class ServeSection(Section):
         secret=True,
     )
     allowed_hosts: tuple[str, ...] = setting((), "Further host names that --http accepts, besides the local ones")
+    requests_per_second: float = setting(
+        100.0, "Requests to the API and the page that each caller may send, ten times as many at once. 0: no limit"
+    )
     audit_lines: int = setting(
         100_000, "How many changes the audit log keeps: who changed what, when and with what result", low=1
     )

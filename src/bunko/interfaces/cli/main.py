@@ -50,7 +50,7 @@ COMMANDS = {
     "reembed": "Embed the texts of tools again with the current embedder.",
     "reindex": "Index a folder, or update its index.",
     "search": "Search documents in Japanese and English.",
-    "serve": "Run an MCP server for assistants.",
+    "serve": "Run a server for assistants, programs and browsers.",
     "slack": "Run a Slack bot that answers from the library.",
     "status": "Show what is indexed.",
     "sweep": "Find the settings that score best on known answers.",
@@ -58,13 +58,14 @@ COMMANDS = {
     "token": "Manage tokens: who may use `bunko serve --http`, and for what.",
     "tool": "Manage tools: the named folders that assistants search.",
     "tune": "Find the best search settings for a tool, without judgements.",
+    "ui": "Search and manage the library in your browser.",
     "web": "Collect web pages and keep them up to date.",
     "watch": "Import files as they change, until Ctrl-C.",
 }
 
 # How help lists them.
 GROUPS = {
-    "Begin": ("add", "search", "connect", "help"),
+    "Begin": ("add", "search", "ui", "connect", "help"),
     "Search and read": ("ask", "chat", "find", "get", "open", "ls", "recent", "tags"),
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
     "Web and assistants": ("web", "serve", "slack", "token", "audit"),

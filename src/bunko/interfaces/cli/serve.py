@@ -1,4 +1,4 @@
-"""The `bunko serve` command: run an MCP server for assistants."""
+"""The `bunko serve` command: run a server for assistants, programs and browsers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _CLOSE_SECONDS = 5.0
     help=f"Comma-separated: {', '.join(TOOLSET_NAMES)}, or {ALL_TOOLSETS}. [folder with --docs-dir, else tools]",
 )
 @click.option("--read-only", is_flag=True, help="Hide tools that change the library, and do not refresh it.")
-@click.option("--http", is_flag=True, help="Use streamable HTTP instead of stdio.")
+@click.option("--http", is_flag=True, help="Serve MCP, the API and the page over HTTP, instead of MCP over stdio.")
+@click.option("--no-mcp", is_flag=True, help="Leave MCP out of --http.")
+@click.option("--no-api", is_flag=True, help="Leave the API out of --http.")
+@click.option("--no-page", is_flag=True, help="Leave the page out of --http.")
 @click.option("--host", metavar="HOST", help="Address for --http. [127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Port for --http. [8765]")
 @click.option("--allow-remote", is_flag=True, help="Allow a --host that other machines can reach.")
@@ -46,30 +49,40 @@ def command(
     toolsets: str | None,
     read_only: bool,
     http: bool,
+    no_mcp: bool,
+    no_api: bool,
+    no_page: bool,
     host: str | None,
     port: int | None,
     allow_remote: bool,
     workers: int | None,
     **options: Any,
 ) -> None:
-    """Run an MCP server for assistants.
+    """Run a server for assistants, programs and browsers.
+
+    Assistants start it and talk MCP over stdin and stdout. With --http, it serves MCP, an API and a page to whoever has
+    a token.
 
     \b
     Example:
       bunko serve --docs-dir ~/notes
       bunko serve --toolsets all --read-only
       bunko serve --library ~/library --http --port 8765
-      bunko serve --library ~/library --http --workers 4
+      bunko serve --library ~/library --http --workers 4 --no-page
     """
     shared = pop_shared_options(options)
     paths = shared.library_paths()  # reports a wrong folder now, in the terminal
     if workers is not None and not http:
         raise click.UsageError("--workers needs --http.")
-    toolset_names, read_only = _resolve_options(shared, toolsets, read_only)
+    disabled = [part for part, is_off in (("mcp", no_mcp), ("api", no_api), ("page", no_page)) if is_off]
+    if disabled and not http:
+        raise click.UsageError(f"--no-{disabled[0]} needs --http.")
+    toolset_names, read_only = resolve_options(shared, toolsets, read_only)
     if http:
-        from bunko.interfaces.cli.serve_http import HttpServer
+        from bunko.interfaces.cli.serve_http import HttpServer, enabled_parts
 
-        HttpServer(shared, toolset_names, read_only).serve(host, port, workers, allow_remote=allow_remote)
+        parts = enabled_parts(shared.load_settings().settings.serve, disabled)
+        HttpServer(shared, toolset_names, read_only, parts).serve(host, port, workers, allow_remote=allow_remote)
         return
     registry = build_registry(shared, toolset_names, read_only)
     try:
@@ -100,7 +113,7 @@ def build_registry(
     )
 
 
-def _resolve_options(shared: SharedOptions, toolsets: str | None, read_only: bool) -> tuple[Sequence[str], bool]:
+def resolve_options(shared: SharedOptions, toolsets: str | None, read_only: bool) -> tuple[Sequence[str], bool]:
     """Return the toolsets and whether the server only reads, from the options, else from the settings."""
     try:
         settings = shared.load_settings().settings.serve

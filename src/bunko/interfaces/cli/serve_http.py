@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bunko.errors import BunkoError
+from bunko.errors import BunkoError, SettingsError
 from bunko.interfaces.cli.language import detect_language, translate
 from bunko.interfaces.cli.options import SharedOptions, print_stderr
 from bunko.interfaces.cli.output import prepare_streams
@@ -18,6 +18,19 @@ from bunko.interfaces.cli.serve import build_registry, close_in_time
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
+
+    from bunko.interfaces.http.parts import Part
+    from bunko.interfaces.http.sessions import LoginLinks
+    from bunko.settings.schema import ServeSection
+
+
+def enabled_parts(settings: ServeSection, disabled: Collection[str] = ()) -> frozenset[Part]:
+    """Return the parts of a server that neither the settings nor options turn off."""
+    is_on: dict[Part, bool] = {"mcp": settings.mcp, "api": settings.api, "page": settings.page}
+    parts: frozenset[Part] = frozenset(part for part in is_on if is_on[part] and part not in disabled)
+    if not parts:
+        raise SettingsError("MCP, the API and the page are all off", hint="Leave one of them on.")
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +40,7 @@ class HttpServer:
     shared: SharedOptions
     toolsets: Sequence[str]
     read_only: bool
+    parts: frozenset[Part]
 
     def serve(self, host: str | None, port: int | None, workers: int | None, *, allow_remote: bool) -> None:
         """Listen, say where, and serve until stopped; options that are not given come from the settings."""
@@ -40,23 +54,38 @@ class HttpServer:
             old_path = self.shared.library_paths().folder / "token"
             if old_path.exists() and old_path != self._token_path():
                 print_stderr(f"{old_path} is ignored: tokens are stored in your data folder. Delete it.")
-            address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/mcp"
-            print_stderr(f"Listening on {address}; clients need {token_name} as bearer token. Press Ctrl-C to stop.")
+            address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+            mcp_address = f"{address}mcp" if "mcp" in self.parts else address
+            print_stderr(
+                f"Listening on {mcp_address}; clients need {token_name} as bearer token. Press Ctrl-C to stop."
+            )
+            if "page" in self.parts:
+                print_stderr(f"The page is at {address} and asks for a token, too.")
             if workers is None:
                 self.serve_listener(listener, host)
             else:
                 self._supervise(listener, host, workers)
 
-    def serve_listener(self, listener: socket.socket, host: str, shared_folder: Path | None = None) -> None:
+    def serve_listener(
+        self, listener: socket.socket, host: str, shared_folder: Path | None = None, links: LoginLinks | None = None
+    ) -> None:
         """Serve the clients of a listening socket in this process, alone or as one of several workers."""
         from bunko.interfaces.http.app import serve_http
 
         token, _ = self._token()
-        allowed_hosts = self.shared.load_settings().settings.serve.allowed_hosts
+        settings = self.shared.load_settings().settings.serve
         registry = build_registry(self.shared, self.toolsets, self.read_only, jobs_folder=shared_folder)
         try:
             serve_http(
-                registry, listener, token=token, host=host, allowed_hosts=allowed_hosts, shared_folder=shared_folder
+                registry,
+                listener,
+                token=token,
+                host=host,
+                allowed_hosts=settings.allowed_hosts,
+                parts=self.parts,
+                shared_folder=shared_folder,
+                links=links,
+                requests_per_second=settings.requests_per_second,
             )
         finally:
             close_in_time(registry)

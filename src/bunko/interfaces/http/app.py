@@ -108,17 +108,20 @@ def serve_http(
     *,
     token: str,
     host: str,
-    allowed_hosts: Sequence[str],
+    allowed_hosts: Sequence[str] = (),
+    parts: Collection[Part] = ALL_PARTS,
     shared_folder: Path | None = None,
+    links: LoginLinks | None = None,
+    requests_per_second: float = 0.0,
 ) -> None:
     """Serve HTTP clients on a listening socket until stopped.
 
-    One of several workers, which share the socket and a folder for their metrics, keeps no sessions.
+    One of several workers, which share the socket and a folder for their metrics, keeps no sessions of MCP.
     """
     metrics = ServerMetrics(shared_folder)
     app = build_app(
-        registry, token=token, host=host, allowed_hosts=allowed_hosts, stateless=shared_folder is not None,
-        metrics=metrics,
+        registry, token=token, host=host, allowed_hosts=allowed_hosts, parts=parts,
+        stateless=shared_folder is not None, metrics=metrics, links=links, requests_per_second=requests_per_second,
     )  # fmt: skip
     set_listener(metrics)
     build_server(app).run(sockets=[listener])
