@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bunko.library.library import Library
+from bunko.library.open import open_library
+from bunko.library.paths import locate_library
 from tests.conftest import Opener
 from tests.http_api.client import ApiClient
 from tests.mcp.mcp_client import FILLER
@@ -20,3 +24,12 @@ def client(docs: Path, open_docs: Opener) -> ApiClient:
     plain = "---\ndate: 2024-05-01\ntags: [果物]\n---\n# 葡萄\n\n葡萄を食べる。"
     (docs / "plain.md").write_text(plain + FILLER, "utf-8")
     return ApiClient(open_docs(BUNKO_EMBEDDING_PROVIDER="none"))
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    """A library without tools."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    environ = {"BUNKO_SEARCH_FRESHNESS_SECONDS": "0", "BUNKO_EMBEDDING_PROVIDER": "none"}
+    with open_library(locate_library(library=tmp_path / "library", environ={}), environ=environ) as opened:
+        yield opened

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from bunko import __version__
 from bunko.errors import AccessDenied
 from bunko.library.audit import AuditRecord, record_change
 from bunko.library.paths import LibraryPaths
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.records import NO_FILTER, DatedDocument, Filter, ListedDocument, StoredDocument
-from bunko.settings import Settings
+from bunko.search.paging import hide_generation
+from bunko.search.request import SearchRequest
+from bunko.settings import LoadedSettings, Settings
 from bunko.types import Report, Tool
 from bunko.types.access import Caller
 
@@ -21,13 +25,15 @@ if TYPE_CHECKING:
 
     from bunko.library.assistant_names import AssistantNames
     from bunko.library.documents import Documents
+    from bunko.library.embedder_status import ProviderStatus
     from bunko.library.library import Library
     from bunko.library.page import Page
     from bunko.library.status import LibraryStatus, ToolStatus
+    from bunko.library.tool_access import ToolAccess
     from bunko.library.web import CollectResult, WebToolStatus
     from bunko.search.citations import CitationCheck
     from bunko.search.passages import Passage
-    from bunko.search.request import SearchRequest
+    from bunko.types.answers import CheckedAnswer
 
 ASK_HINT = "Ask whoever runs this server for a token with more rights."
 
@@ -71,7 +77,11 @@ class LibraryAccess:
 
     def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:
         """Answer a search request with one page of passages."""
-        return self._visible.page(request, overhead_tokens=overhead_tokens)
+        page = self._visible.page(request, overhead_tokens=overhead_tokens)
+        if self.caller.rights.reads_all:
+            return page
+        freshness = replace(page.freshness, generation=self.generation())
+        return replace(page, freshness=freshness, next_cursor=hide_generation(page.next_cursor))
 
     def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
         """Return whether a cited passage is still in its document."""
@@ -108,28 +118,85 @@ class LibraryAccess:
         """
         rights = self.caller.rights
         status = self._library.maintenance.status(rights.can_read)
-        tools = [
-            tool_status if rights.can_write(tool_status.tool.name) else _without_source(tool_status)
-            for tool_status in status.tools
-        ]
+        status = replace(status, tools=[self.without_secrets(tool_status) for tool_status in status.tools])
         if not rights.writes_all:
             status = replace(status, location="", index_location="")
         if rights.reads_all:
-            return replace(status, tools=tools)
+            return status
         return replace(
             status,
-            tools=tools,
-            generation=0,
-            bytes=sum(tool_status.bytes for tool_status in tools),
-            derived_bytes=sum(tool_status.derived_bytes for tool_status in tools),
+            generation=self.generation(),
+            bytes=sum(tool_status.bytes for tool_status in status.tools),
+            derived_bytes=sum(tool_status.derived_bytes for tool_status in status.tools),
             embedding_usage={},
         )
+
+    def without_secrets(self, status: ToolStatus) -> ToolStatus:
+        """Return the status of a tool without what the caller may not know."""
+        if not self.caller.rights.can_write(status.tool.name):
+            status = replace(status, tool=replace(status.tool, source=""))
+        if not self.caller.rights.reads_all:
+            status = replace(status, index=replace(status.index, generation=0))
+        return status
+
+    def generation(self) -> int:
+        """Return a number that changes with the documents that the caller may read, and with nothing else.
+
+        It is the library's own for whoever may read all of it. Another number would tell how much else has changed.
+        """
+        if self.caller.rights.reads_all:
+            return self._library.store.generation()
+        changes = self._library.store.changes
+        visible = [(tool.id, changes.last_generation(tool.id)) for tool in self.tools()]
+        return int.from_bytes(hashlib.sha256(repr(visible).encode()).digest()[:6], "big")
+
+    def state(self) -> str:
+        """Return a digest that changes with everything that a search by the caller depends on, besides the request."""
+        settings = self.settings
+        tools = [(tool.name, tool.kind, tool.description, tool.active, repr(tool.options)) for tool in self.tools()]
+        # A day is a part of it, because `2w` is another date tomorrow.
+        parts = (
+            self.generation(), tools, self.caller.rights, self.local_time().date(),
+            settings.search, settings.memos, settings.web, __version__,
+        )  # fmt: skip
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+
+    def refresh(self, tool: str | tuple[str, ...] | None = None) -> None:
+        """Import changes of the documents that the caller may read, if a check is due."""
+        self._visible.documents.refresh(tool)
+
+    def ask(self, question: str, *, tool: str | tuple[str, ...] | None = None, use_model: bool = True) -> CheckedAnswer:
+        """Answer a question from the documents that the caller may read: by the chat model of the settings, if any."""
+        return self._visible.answers.ask(SearchRequest(question, tool), use_model=use_model)
+
+    def setting_rows(self) -> list[tuple[str, str, str]]:
+        """Return key, value and origin of every setting, secrets masked, to whoever may change everything."""
+        self._check_all("see the settings", may=self.caller.rights.writes_all)
+        return LoadedSettings(self.settings, dict(self._library.setting_origins), [], None).rows()
+
+    def embedders(self) -> list[ProviderStatus]:
+        """Return the embedders and what each lacks, to whoever may read everything."""
+        from bunko.library.embedder_status import provider_statuses
+
+        self._check_all("see the embedders", may=self.caller.rights.reads_all)
+        return provider_statuses(self.settings)
+
+    def _check_all(self, action: str, *, may: bool) -> None:
+        if not may:
+            raise AccessDenied(f"This token may not {action}", hint=ASK_HINT)
 
     def _check_read(self, tool: str) -> None:
         if not self.caller.rights.can_read(tool):
             raise AccessDenied("This token may not read that tool", hint=ASK_HINT)
 
     # Writing
+
+    @property
+    def tool_care(self) -> ToolAccess:
+        """What adds, changes, imports and deletes tools."""
+        from bunko.library.tool_access import ToolAccess
+
+        return ToolAccess(self, self._library)
 
     @property
     def web(self) -> WebAccess:
@@ -165,10 +232,6 @@ class LibraryAccess:
         return record_change(self._library.store, self.caller, action, tools=tools, arguments=arguments, limit=limit)
 
 
-def _without_source(tool_status: ToolStatus) -> ToolStatus:
-    return replace(tool_status, tool=replace(tool_status.tool, source=""))
-
-
 class WebAccess:
     """The web pages of a library as one caller may collect and delete them."""
 
@@ -201,6 +264,10 @@ class WebAccess:
             deleted_url, chunk_count = self._library.web.delete_page(url, tool=tool, observer=observer)
             record.details["chunks"] = chunk_count
         return deleted_url, chunk_count
+
+    def check_add(self) -> None:
+        """Raise an error if the caller may not add pages."""
+        self._target()
 
     def status(self) -> list[WebToolStatus]:
         """Return the status of each tool of web pages that the caller may read."""

@@ -111,7 +111,7 @@ def local_caller(via: Via) -> Caller:
         user = getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container may run as a user without a name
         user = "?"
-    return Caller(f"{user}@{socket.gethostname().partition('.')[0] or '?'}", via)
+    return Caller(f"{user}@{socket.gethostname().partition('.')[0] or '?'}", via, is_owner=True)
 
 
 def entry_to_dict(entry: AuditEntry) -> dict[str, Any]:

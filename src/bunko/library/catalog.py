@@ -45,7 +45,12 @@ def get_tool(store: Store, name: str) -> Tool:
     candidates = tools(store)
     if tool := find_tool(candidates, name):
         return tool
-    raise UnknownName(f"There is no tool called {name!r}", hint=f"Tools of this library: {_list_names(candidates)}.")
+    raise unknown_tool_error(name, _list_names(candidates))
+
+
+def unknown_tool_error(name: str, names: str) -> UnknownName:
+    """Return the error for a name that no tool has."""
+    return UnknownName(f"There is no tool called {name!r}", hint=f"Tools of this library: {names}.")
 
 
 def find_tool(candidates: Sequence[Tool], name: str) -> Tool | None:

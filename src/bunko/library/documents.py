@@ -59,6 +59,10 @@ class Documents:
         target = self.find(location, tool=tool, kinds=kinds)
         return target.tool, target.document, outline(target.document)
 
+    def refresh(self, tool: str | tuple[str, ...] | None = None) -> None:
+        """Import the changes of one tool, several, or all active ones, if a check is due."""
+        self._searcher.select_fresh_tools(tool, ())
+
     def list_documents(self, request: ListRequest) -> Listing:
         """Return a page of the documents that match a filter."""
         tools = self._searcher.select_fresh_tools(request.tool, request.kinds)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
 from bunko import indexes
@@ -62,9 +63,10 @@ class Library:
         read_only: bool = False,
         notices: tuple[str, ...] = (),
         created_paths: tuple[Path, ...] = (),  # the file and folders created by opening it
+        setting_origins: Mapping[str, str] = MappingProxyType({}),  # where each setting that is not a default is from
     ) -> None:
         self.paths, self.settings, self.store, self.read_only = paths, settings, store, read_only
-        self.notices, self.created_paths = notices, created_paths
+        self.notices, self.created_paths, self.setting_origins = notices, created_paths, setting_origins
         # An index of a store that ends with its process is kept nowhere.
         folder = index_folder(paths, settings) if store.is_persistent else None
         index = indexes.build(settings.index.kind, store, folder, engine_options(paths, settings, folder))

@@ -157,11 +157,11 @@ class Maintenance:
             tool, describe_tool(tool, phrases, documents=documents, language=language), language, phrases
         )
 
-    def measure_routing(self) -> RoutingReport:
-        """Measure with questions from headings whether descriptions distinguish the active tools."""
+    def measure_routing(self, can_read: Callable[[str], bool] = lambda _: True) -> RoutingReport:
+        """Measure with questions from headings whether descriptions distinguish the active tools that are readable."""
         from bunko.library.tool_routing import make_questions, measure_routing
 
-        tools = catalog.select_tools(self._store, None)
+        tools = [tool for tool in catalog.select_tools(self._store, None) if can_read(tool.name)]
         questions = {tool.name: make_questions(self._sample_chunks(tool.id, _SAMPLE_SIZE)) for tool in tools}
         return measure_routing(tools, questions, flags=self._paths.cli_flags())
 

@@ -78,7 +78,10 @@ def open_library(
     except BaseException:
         store.close()
         raise
-    return Library(paths, loaded.settings, store, read_only=read_only, notices=tuple(notices), created_paths=missing)
+    return Library(
+        paths, loaded.settings, store, read_only=read_only, notices=tuple(notices), created_paths=missing,
+        setting_origins=loaded.origins,
+    )  # fmt: skip
 
 
 def _check_marks(store: Store, *, allow_moved: bool) -> None:

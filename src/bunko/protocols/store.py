@@ -196,6 +196,9 @@ class ChangeStore(Protocol):
     def redated_since(self, tool_id: int, since: int) -> list[int]:
         """Return the ids of documents whose date, that of their file, became another day after a generation."""
 
+    def last_generation(self, tool_id: int) -> int:
+        """Return a generation after which nothing of a tool was written or removed; it never goes back."""
+
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Delete the records of removals up to a generation."""
 

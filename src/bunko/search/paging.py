@@ -44,6 +44,11 @@ def parse_cursor(text: str) -> tuple[Cursor, str]:
     return Cursor(first, passage, character, generation), match[1]
 
 
+def hide_generation(cursor: str) -> str:
+    """Return a cursor without the generation of the library."""
+    return f"{cursor.rpartition('.')[0]}.0" if cursor else ""
+
+
 def check_cursor(digest: str, request_key: str) -> None:
     """Raise an error if a cursor with this digest belongs to another request."""
     if digest != _digest(request_key):

@@ -53,6 +53,7 @@ class Caller:
     name: str
     via: Via
     rights: Rights = ALL_RIGHTS
+    is_owner: bool = False  # whoever runs this process, who may name files and folders of its machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,17 @@ def test_an_index_learns_what_was_written_and_removed_since_a_generation(store: 
     assert store.changes.removed_since(tool.id, first) == [before[0].document_id]
 
 
+def test_the_last_generation_of_a_tool_changes_with_its_own_documents_only(store: Store) -> None:
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
+    assert store.changes.last_generation(tool.id) == 0
+    written = store.documents.write(tool.id, upsert=[prepared("a.md", "京都の寺"), prepared("b.md", "奈良の鹿")])
+    store.documents.write(other.id, upsert=[prepared("z.md", "大阪の城")])
+    assert store.changes.last_generation(tool.id) == written
+    removed = store.documents.write(tool.id, remove=["a.md"])
+    store.changes.prune_removals(tool.id, removed)
+    assert store.changes.last_generation(tool.id) == removed
+
+
 def test_documents_that_move_into_an_empty_tool_are_a_change(store: Store) -> None:
     tool, shadow = store.tools.put(Tool("docs")), store.tools.put(Tool("~docs"))
     store.documents.write(shadow.id, upsert=[prepared("a.md", "京都の寺")])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from bunko.errors import AccessDenied, BunkoError
 from bunko.interfaces.api import problems
-from bunko.interfaces.api.endpoint import PREFIX, Call, Endpoint, find_endpoint
-from bunko.interfaces.api.openapi import describe_api
+from bunko.interfaces.api.docs_page import FIXED_PAGES
+from bunko.interfaces.api.endpoint import Call, Endpoint, find_endpoint
+from bunko.interfaces.api.events import EventFeed
 from bunko.interfaces.api.problems import RequestError, error_status, problem_of
 from bunko.interfaces.api.requests import parse_body, parse_query, read_body
 from bunko.interfaces.api.routes import all_endpoints
@@ -48,6 +52,7 @@ class _Api:
 
     def __init__(self, registry: ToolRegistry, is_local_user: Callable[[Request], bool]) -> None:
         self._registry, self._is_local_user = registry, is_local_user
+        self._events = EventFeed(registry)
         self._workers = Workers("requests", max_threads=_MAX_CALLS, max_wait_seconds=_MAX_WAIT_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,31 +71,70 @@ class _Api:
 
     async def _answer(self, request: Request) -> Response:
         path = request.scope.get("raw_path", request.scope["path"].encode()).decode("ascii", "replace")
-        if path == f"{PREFIX}/openapi.json":
-            return _json_response(describe_api())
+        if page := FIXED_PAGES.get(path):
+            if request.method not in ("GET", "HEAD"):
+                raise _no_endpoint_error(path, ["GET", "HEAD"])
+            content, media_type = page()
+            return Response(content, headers=_HEADERS, media_type=media_type)
         match = find_endpoint(all_endpoints(), request.method, path)
         if isinstance(match, list):
             raise _no_endpoint_error(path, match)
         endpoint, values = match
         library = await self._workers.run(self._registry.access, caller_of(request, is_local=False))
-        call = Call(library, self._registry.jobs, self._is_local_user(request))
+        call = Call(library, self._registry.jobs, self._events, self._is_local_user(request))
         self._check_rights(endpoint, call)
-        arguments: dict[str, Any] = dict(values)
-        query = parse_query(endpoint.query, request.scope["query_string"])
-        if "query" in endpoint.hints:
-            arguments["query"] = query
-        if endpoint.body is not None:
-            arguments["body"] = parse_body(endpoint.body, await read_body(request))
-        reply = await self._workers.run(lambda: endpoint.answer(call, **arguments))
-        return _json_response(reply, endpoint.status)
+        arguments = values | await _read_arguments(endpoint, request)
+        if endpoint.is_stream:
+            headers = _HEADERS | {"X-Accel-Buffering": "no"}
+            return StreamingResponse(endpoint.answer(call, **arguments), 200, headers, "text/event-stream")
+        if not endpoint.has_etag:
+            return _json_response(await self._workers.run(lambda: endpoint.answer(call, **arguments)), endpoint.status)
+        key = f"{path}?{request.scope['query_string'].decode('latin-1')}"
+        known_tags = request.headers.get("if-none-match", "")
+        reply, etag = await self._workers.run(_answer_if_changed, endpoint, call, arguments, key, known_tags)
+        headers = {"ETag": etag, "Cache-Control": "private, no-cache"} if etag else {}
+        if reply is None:
+            return Response(status_code=304, headers=_HEADERS | headers)
+        return _json_response(reply, endpoint.status, headers)
 
     def _check_rights(self, endpoint: Endpoint, call: Call) -> None:
         if endpoint.needs_local_user and not call.is_local_user:
             raise AccessDenied(
                 "Only whoever started this server may do that, on the same machine", hint="Start one with: bunko ui"
             )
-        if endpoint.right == "write" and not call.library.caller.rights.writes_some:
+        if endpoint.right != "write":
+            return
+        if self._registry.is_read_only:
+            raise AccessDenied("This server only reads", hint="Start it without --read-only.")
+        if not call.library.caller.rights.writes_some:
             raise AccessDenied("This token may not change the library", hint=ASK_HINT)
+
+
+async def _read_arguments(endpoint: Endpoint, request: Request) -> dict[str, Any]:
+    """Return the parameters and the body that an endpoint takes."""
+    arguments: dict[str, Any] = {}
+    query = parse_query(endpoint.query, request.scope["query_string"])
+    if "query" in endpoint.hints:
+        arguments["query"] = query
+    if endpoint.body is not None:
+        arguments["body"] = parse_body(endpoint.body, await read_body(request))
+    return arguments
+
+
+def _answer_if_changed(
+    endpoint: Endpoint, call: Call, arguments: dict[str, Any], key: str, known_tags: str
+) -> tuple[Any, str]:
+    """Return the answer and its tag; no answer if the client has it already."""
+    if known_tags:  # otherwise the answer itself imports changes
+        tools = [arguments["tool"]] if "tool" in arguments else getattr(arguments.get("query"), "tool", [])
+        call.library.refresh(tuple(tools) or None)
+    digest = hashlib.sha256(f"{key}\n{call.library.state()}".encode()).hexdigest()[:32]
+    etag = f'W/"{digest}"'
+    if etag in (tag.strip() for tag in known_tags.split(",")):
+        return None, etag
+    reply = endpoint.answer(call, **arguments)
+    # A notice may be of the moment, such as a model that does not answer.
+    return reply, "" if reply.get("notices") else etag
 
 
 def _no_endpoint_error(path: str, methods: list[str]) -> RequestError:
@@ -108,10 +152,8 @@ def _problem_response(error: BunkoError) -> Response:
     return Response(_encode(problem_of(error)), error_status(error), _HEADERS | headers, media_type=problems.MEDIA_TYPE)
 
 
-def _json_response(reply: Any, status: int = 200) -> Response:
-    if reply is None:
-        return Response(status_code=204, headers=_HEADERS)
-    return Response(_encode(reply), status, _HEADERS, media_type="application/json")
+def _json_response(reply: Any, status: int = 200, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
+    return Response(_encode(reply), status, {**_HEADERS, **headers}, media_type="application/json")
 
 
 def _encode(value: Any) -> bytes:

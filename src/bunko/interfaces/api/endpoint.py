@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from bunko.interfaces.tools.tool import Right
 
 if TYPE_CHECKING:
+    from bunko.interfaces.api.events import EventFeed
     from bunko.interfaces.tools.jobs import Jobs
     from bunko.library.access import LibraryAccess
 
@@ -36,6 +37,7 @@ class Call:
 
     library: LibraryAccess
     jobs: Jobs
+    events: EventFeed
     is_local_user: bool = False  # whether whoever started this server sent it, from the same machine
 
 
@@ -56,6 +58,7 @@ class Endpoint:
     errors: Sequence[int] = ()  # statuses of errors that only this endpoint has
     has_etag: bool = False  # whether the reply depends on the request and the library only
     needs_local_user: bool = False
+    is_stream: bool = False  # whether it answers with server-sent events, which the function yields
 
     @cached_property
     def hints(self) -> dict[str, Any]:

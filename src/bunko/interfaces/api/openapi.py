@@ -69,7 +69,8 @@ def _describe(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
     if "\n" in summary:
         operation["description"] = " ".join(summary.partition("\n")[2].split())
     if endpoint.body is not None:
-        operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": schemas[endpoint.body]}}}
+        is_required = any(field.is_required() for field in endpoint.body.model_fields.values())
+        operation["requestBody"] = {"required": is_required, "content": {_JSON: {"schema": schemas[endpoint.body]}}}
     return operation
 
 
@@ -104,7 +105,8 @@ def _query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
 def _responses(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
     success: dict[str, Any] = {"description": HTTPStatus(endpoint.status).phrase}
     if endpoint.reply is not None:
-        success["content"] = {_JSON: {"schema": schemas[endpoint.reply]}}
+        media_type = "text/event-stream" if endpoint.is_stream else _JSON
+        success["content"] = {media_type: {"schema": schemas[endpoint.reply]}}
     responses = {str(endpoint.status): success}
     if endpoint.has_etag:
         success["headers"] = {"ETag": {"description": "Of this state", "schema": {"type": "string"}}}

@@ -46,6 +46,8 @@ def parse_query(shape: type[Shape], query_string: bytes) -> Shape:
 async def read_body(request: Request) -> Any:
     """Return the JSON that a request sends; its size was checked before."""
     content = await request.body()
+    if not content:
+        return {}
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RequestError("The body is not JSON", hint="Send it with Content-Type: application/json.", status=415)
     try:

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ _LINE_ARGUMENTS: tuple[tuple[str, Callable[[str, int], list[str]]], ...] = (
 _PROGRAM_SUFFIXES = (".exe", ".cmd", ".bat", ".appimage")
 # Tried if no editor is set and there is no desktop; the first is the easiest to leave.
 _TERMINAL_EDITORS = ("nano", "vi", "vim")
+_NEED_TERMINAL = frozenset("vi vim nvim view nano pico micro joe ne mg kak hx helix ed less more".split())
 _EDITOR_HINT = "Set $EDITOR to the command of your editor, for example: export EDITOR=nano"
 _BROWSER_HINT = "Set $BROWSER to the command of your browser, for example: export BROWSER=firefox"
 
@@ -93,6 +95,28 @@ def run_program(command: Sequence[str], *, is_browser: bool = False) -> None:
         raise SettingsError(f"{program} cannot be run: {error.strerror}", hint=_EDITOR_HINT) from error
     if exit_code:
         raise BunkoError(f"{command[0]} ended with exit code {exit_code}", hint=f"It was run as: {shlex.join(command)}")
+
+
+def start_program(command: Sequence[str], *, is_browser: bool = False) -> None:
+    """Start a program with a window of its own, and do not wait for it; one that needs a terminal is an error."""
+    name = PurePath(command[0]).name.lower()
+    if name in _NEED_TERMINAL:
+        raise SettingsError(
+            f"{command[0]} needs a terminal",
+            hint="Set $VISUAL to an editor with a window, for example: code, gedit or kate.",
+        )
+    program = shutil.which(command[0])
+    if program is None:
+        raise SettingsError(f"There is no program {command[0]!r}", hint=_BROWSER_HINT if is_browser else _EDITOR_HINT)
+    nothing = subprocess.DEVNULL
+    try:
+        process = subprocess.Popen(
+            [program, *command[1:]], stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+        )
+    except OSError as error:
+        raise SettingsError(f"{program} cannot be run: {error.strerror}", hint=_EDITOR_HINT) from error
+    # Somebody must take note of its end.
+    threading.Thread(target=process.wait, name="bunko-editor", daemon=True).start()
 
 
 def _browser_command(url: str, environ: Mapping[str, str]) -> list[str]:

@@ -41,7 +41,7 @@ from bunko.types.access import Caller, Token
 _log = logging.getLogger("bunko.mcp")
 
 # Of the one token that `bunko serve` reads or creates. No token of a library has a space in its name.
-SERVER_CALLER = Caller("server token", "http")
+SERVER_CALLER = Caller("server token", "http", is_owner=True)
 
 _IDENTITY_KEY = "bunko.identity"  # of the scope of a request
 _FRESH_SECONDS = 1.0  # how soon a revoked token is refused

@@ -89,6 +89,12 @@ class MemoryChanges:
         ids = {document_id for _, document_id, generation in self._tables.redatings if generation > since}
         return sorted(ids & current)
 
+    def last_generation(self, tool_id: int) -> int:
+        """Return a generation after which nothing of a tool was written or removed; it never goes back."""
+        written = [row.generation for row in self._tables.documents_of(tool_id)]
+        recorded = [*self._tables.removals, *self._tables.redatings]
+        return max([0, *written, *(generation for owner_id, _, generation in recorded if owner_id == tool_id)])
+
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Do nothing: removal records are never pruned here."""
 

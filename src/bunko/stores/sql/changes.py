@@ -175,6 +175,21 @@ class SqlChanges:
         )
         return [row[0] for row in rows]
 
+    def last_generation(self, tool_id: int) -> int:
+        """Return a generation after which nothing of a tool was written or removed; it never goes back."""
+        queries = [
+            "SELECT COALESCE(MAX(generation), 0) FROM documents WHERE tool_id = ?",
+            "SELECT COALESCE(MAX(generation), 0) FROM removed WHERE tool_id = ?",
+        ]
+        if self._database.has_table("redated"):
+            queries.append(
+                "SELECT COALESCE(MAX(redated.generation), 0) FROM redated JOIN documents ON documents.id = document_id"
+                " WHERE tool_id = ?"
+            )
+        generations = [self._database.rows(query, (tool_id,), types=(INTEGER,))[0][0] for query in queries]
+        with self._database.decode_values():
+            return max(*generations, int(self._meta_value(f"forgotten {tool_id}") or 0))
+
     @retried
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Delete the records of removals up to a generation."""

@@ -14,6 +14,7 @@ from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
 from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME, ToolDefinition
 
 if TYPE_CHECKING:
+    from bunko.library.access import LibraryAccess
     from bunko.library.library import Library
     from bunko.settings import Settings
     from bunko.types import Tool as LibraryTool
@@ -69,7 +70,7 @@ def reserved_names() -> frozenset[str]:
     return frozenset(names.union(*(load_toolset(name).tool_names for name in TOOLSET_NAMES)))
 
 
-def check_tool_name(library: Library, name: str) -> None:
+def check_tool_name(library: Library | LibraryAccess, name: str) -> None:
     """Raise an error if a new tool of the library would have the name of a built-in tool."""
     from bunko.library.assistant_names import choose_alias
 

@@ -1,0 +1,56 @@
+"""Show and cancel what runs in the background."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from bunko.interfaces.api.endpoint import Call, Endpoint
+
+
+class JobFields(TypedDict):
+    """What runs in the background, or did."""
+
+    id: str
+    name: str
+    status: Literal["running", "done", "failed", "cancelled"]
+    done: float
+    total: float
+    message: str
+    result: NotRequired[dict[str, Any]]
+    error: NotRequired[str]
+
+
+class JobsReply(TypedDict):
+    """The jobs that the caller may see."""
+
+    jobs: list[JobFields]
+
+
+class StartedReply(TypedDict):
+    """What was started."""
+
+    job: JobFields
+
+
+def list_jobs(call: Call) -> dict[str, Any]:
+    """List your jobs, and all jobs if you may change everything."""
+    return {"jobs": [job.to_dict() for job in call.jobs.visible(call.library.caller)]}
+
+
+def show_job(call: Call, id: str) -> dict[str, Any]:
+    """Show a job and its result."""
+    return call.jobs.find(id, call.library.caller).to_dict()
+
+
+def cancel_job(call: Call, id: str) -> dict[str, Any]:
+    """Cancel a job; what it has written stays."""
+    return call.jobs.cancel(id, call.library.caller).to_dict()
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/jobs", list_jobs, JobsReply, right="read"),
+    Endpoint("GET", "/jobs/{id}", show_job, JobFields, right="read"),
+    Endpoint("DELETE", "/jobs/{id}", cancel_job, JobFields, right="write"),
+]

@@ -1,0 +1,98 @@
+"""Show the latest memos and their tags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
+from bunko.interfaces.api.routes.search import Name
+from bunko.interfaces.serialize import readable_address
+from bunko.records import Filter
+from bunko.sources import kinds_of_section
+from bunko.text.tags import normalise_tag
+
+_MAX_MEMOS = 1000
+
+
+class MemosQuery(Shape):
+    """Which memos."""
+
+    tag: list[Name] = Field([], max_length=100, description="Only with these tags; may be repeated")
+    since: Name = Field("", description="Only from this date on: 2024-01-15, 2024-01, today, 2w")
+    until: Name = Field("", description="Only up to this date")
+
+    def filter(self) -> Filter:
+        """Return what the library is asked for."""
+        return Filter("", tuple(map(normalise_tag, self.tag)), self.since, self.until)
+
+
+class RecentQuery(MemosQuery):
+    """Which memos, and how many."""
+
+    limit: int = Field(10, ge=1, le=_MAX_MEMOS, description="Number of memos")
+
+
+class Memo(TypedDict):
+    """A memo with its beginning."""
+
+    tool: str
+    path: str
+    title: str
+    date: str
+    tags: list[str]
+    beginning: str
+    uri: str
+
+
+class RecentReply(TypedDict):
+    """The latest memos."""
+
+    memos: list[Memo]
+
+
+class TagCount(TypedDict):
+    """How many memos have a tag."""
+
+    tag: str
+    count: int
+
+
+class TagsReply(TypedDict):
+    """All tags, the most used first."""
+
+    tags: list[TagCount]
+
+
+def list_recent_memos(call: Call, query: RecentQuery) -> dict[str, Any]:
+    """Show the latest memos by date, each with its beginning."""
+    names = call.library.assistant_names()
+    documents = call.library.recent_documents(limit=query.limit, kinds=kinds_of_section("memos"), where=query.filter())
+    return {
+        "memos": [
+            {
+                "tool": tool.name,
+                "path": document.uri,
+                "title": document.title,
+                "date": document.date,
+                "tags": list(document.tags),
+                "beginning": document.beginning,
+                "uri": readable_address(names[tool.name], document.uri),
+            }
+            for tool, document in documents
+        ]
+    }
+
+
+def list_memo_tags(call: Call, query: MemosQuery) -> dict[str, Any]:
+    """List the tags of memos with how many memos have each, the most used first."""
+    tags = call.library.tags(kinds=kinds_of_section("memos"), where=query.filter())
+    return {"tags": [{"tag": tag, "count": count} for tag, count in tags]}
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/memos/recent", list_recent_memos, RecentReply, right="read", has_etag=True),
+    Endpoint("GET", "/memos/tags", list_memo_tags, TagsReply, right="read", has_etag=True),
+]

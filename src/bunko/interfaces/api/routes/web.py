@@ -1,0 +1,144 @@
+"""Show, add, crawl and delete web pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
+from bunko.interfaces.api.routes.jobs import StartedReply
+from bunko.interfaces.serialize_library import web_tool_to_dict
+from bunko.interfaces.tools.tool import ToolCall, ToolReply
+from bunko.library.web import CollectResult
+
+_MAX_URLS, _MAX_PROBLEMS = 1000, 100
+Url = Annotated[str, Field(min_length=1, max_length=4000)]
+
+
+class SiteFields(TypedDict):
+    """How many pages of a site there are."""
+
+    host: str
+    pages: int
+
+
+class PageProblem(TypedDict):
+    """A page that could not be fetched."""
+
+    url: str
+    reason: str
+
+
+class WebTool(TypedDict):
+    """A tool of web pages."""
+
+    name: str
+    description: str
+    active: bool
+    pages: int
+    chunks: int
+    sites: list[SiteFields]
+    oldest_look: str
+    problems: list[PageProblem]
+    unfinished: list[dict[str, Any]]
+
+
+class WebReply(TypedDict):
+    """All tools of web pages."""
+
+    tools: list[WebTool]
+
+
+class Pages(Shape):
+    """Pages to fetch."""
+
+    urls: list[Url] = Field(min_length=1, max_length=_MAX_URLS)
+
+
+class Crawl(Shape):
+    """A site to fetch."""
+
+    url: Url
+    pattern: Annotated[str, Field(max_length=1000)] = Field(
+        "", description="Only addresses that match this regular expression"
+    )
+
+
+class PageQuery(Shape):
+    """A page."""
+
+    url: Url
+
+
+class DeletedPageReply(TypedDict):
+    """What was deleted."""
+
+    url: str
+    chunks: int
+
+
+def list_web_tools(call: Call) -> dict[str, Any]:
+    """Show the tools of web pages: their sites, problems and unfinished crawls."""
+    return {"tools": [web_tool_to_dict(status) for status in call.library.web.status()]}
+
+
+def add_web_pages(call: Call, body: Pages) -> dict[str, Any]:
+    """Fetch pages into the library in the background, or fetch them again."""
+    call.library.web.check_add()
+
+    def run(tool_call: ToolCall) -> ToolReply:
+        return _reply(tool_call.library.web.add_pages(body.urls, observer=_observer(tool_call)))
+
+    return {"job": call.jobs.start("pages", run, ToolCall(call.library, {})).to_dict()}
+
+
+def crawl_site(call: Call, body: Crawl) -> dict[str, Any]:
+    """Fetch a page and the pages that it links to on its site in the background."""
+    call.library.web.check_add()
+
+    def run(tool_call: ToolCall) -> ToolReply:
+        return _reply(tool_call.library.web.crawl_site(body.url, body.pattern, observer=_observer(tool_call)))
+
+    return {"job": call.jobs.start("crawl", run, ToolCall(call.library, {})).to_dict()}
+
+
+def delete_web_page(call: Call, query: PageQuery) -> dict[str, Any]:
+    """Delete a page."""
+    url, chunks = call.library.web.delete_page(query.url)
+    return {"url": url, "chunks": chunks}
+
+
+def _observer(call: ToolCall) -> Any:
+    def report(done: Any) -> None:
+        call.report_progress(done.pages, done.total, f"{done.problems} problems" if done.problems else "")
+
+    return replace(call.observer(), on_crawl=report)
+
+
+def _reply(result: CollectResult) -> ToolReply:
+    outcome = result.outcome
+    problems = outcome.problems[:_MAX_PROBLEMS]
+    return ToolReply(
+        "",
+        {
+            "tool": result.tool,
+            "pages": len(outcome.stored_urls),
+            "chunks": sum(result.chunk_counts.values()),
+            "errors": result.errors,
+            "skipped": len(outcome.skipped),
+            "left_out": outcome.omitted_links,
+            "interrupted": outcome.interrupted,
+            "problems": [{"url": problem.uri, "reason": problem.reason} for problem in problems],
+        },
+    )
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/web", list_web_tools, WebReply, right="read"),
+    Endpoint("POST", "/web/pages", add_web_pages, StartedReply, right="write", status=202),
+    Endpoint("DELETE", "/web/pages", delete_web_page, DeletedPageReply, right="write"),
+    Endpoint("POST", "/web/crawls", crawl_site, StartedReply, right="write", status=202),
+]
