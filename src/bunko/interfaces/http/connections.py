@@ -61,6 +61,12 @@ class LimitedConnection(H11Protocol):
         self._idle_since = time.monotonic()
         self._watch_request()
 
+    def shutdown(self) -> None:
+        """End with the server; a client that only listens opens its stream again when there is a server."""
+        super().shutdown()
+        if self._is_stream():
+            self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop all timers."""
         self._watch_request(is_over=True)
@@ -109,12 +115,17 @@ class LimitedConnection(H11Protocol):
             return True
         idle = [other for other in others if other.cycle is None or other.cycle.response_complete]
         incomplete = [other for other in others if other.conn.their_state is h11.SEND_BODY]
-        listening = [other for other in others if other.scope is not None and other.scope["method"] == "GET"]
-        candidates = idle or incomplete or listening
+        candidates = idle or incomplete or [other for other in others if other._is_stream()]
         if not candidates:
             return False
         min(candidates, key=lambda other: other._idle_since).transport.abort()
         return True
+
+    def _is_stream(self) -> bool:
+        """Return whether the client only listens: the answer has begun, and goes on."""
+        cycle = self.cycle
+        is_answering = cycle is not None and cycle.response_started and not cycle.response_complete
+        return is_answering and self.scope["method"] == "GET"
 
 
 def _detect_vanished_client(transport: asyncio.Transport) -> None:

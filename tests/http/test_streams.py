@@ -1,0 +1,116 @@
+"""Streams of events are many and last: they must neither keep searches waiting nor a server from ending."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import anyio
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from bunko.interfaces.http import app as http_app
+from bunko.interfaces.http import connections
+from bunko.interfaces.http.app import build_server
+from bunko.interfaces.http.listener import open_listening_socket
+from tests.http.server import BEARER, PATIENCE, Site
+
+
+class SlowServer:
+    """A server with an endless stream, and an answer that takes until it is released."""
+
+    def __init__(self) -> None:
+        self.asked, self.released = threading.Event(), threading.Event()
+        self.server = build_server(
+            Starlette(routes=[Route("/stream", self._stream), Route("/slow", self._answer), Route("/", self._greet)])
+        )
+
+    async def _stream(self, _: Request) -> Response:
+        async def events() -> Iterator[str]:  # type: ignore[misc]
+            yield "data: first\n\n"
+            await anyio.sleep_forever()
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    async def _answer(self, _: Request) -> Response:
+        self.asked.set()
+        await anyio.to_thread.run_sync(self.released.wait, PATIENCE)
+        return PlainTextResponse("at last")
+
+    async def _greet(self, _: Request) -> Response:
+        return PlainTextResponse("here")
+
+
+class Client:
+    """A connection of its own."""
+
+    def __init__(self, port: int, path: str, **headers: str) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self._connection.request("GET", path, headers=headers)
+
+    def answer(self) -> http.client.HTTPResponse:
+        """Return the answer, once its head is here."""
+        return self._connection.getresponse()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
+@contextmanager
+def serve_slowly() -> Iterator[tuple[SlowServer, int, threading.Thread]]:
+    slow = SlowServer()
+    with open_listening_socket("127.0.0.1", 0, allow_remote=False) as listener:
+        thread = threading.Thread(target=slow.server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield slow, int(listener.getsockname()[1]), thread
+        finally:
+            slow.released.set()
+            slow.server.should_exit = True
+            thread.join(PATIENCE)
+
+
+def test_a_stream_makes_room_for_a_request_and_an_answer_under_way_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 3)
+    with serve_slowly() as (slow, port, _), Client(port, "/slow") as waiting:
+        assert slow.asked.wait(PATIENCE)
+        with Client(port, "/stream") as first, Client(port, "/stream") as second:
+            streams = [first.answer(), second.answer()]
+            assert [stream.fp.readline() for stream in streams if stream.fp] == [b"d\r\n", b"d\r\n"]
+            with Client(port, "/") as new:
+                assert new.answer().read() == b"here"
+            slow.released.set()
+            assert waiting.answer().read() == b"at last"
+            with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+                streams[0].read()
+
+
+def test_a_server_ends_although_clients_still_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_app, "_SHUTDOWN_SECONDS", int(10 * PATIENCE))
+    with serve_slowly() as (slow, port, thread), Client(port, "/stream") as client:
+        stream = client.answer()
+        slow.server.should_exit = True
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            stream.read()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def test_twenty_streams_keep_no_search_waiting(site: Site) -> None:
+    with ExitStack() as stack:
+        for _ in range(20):
+            stream = stack.enter_context(Client(site.port, "/api/v1/events", Cookie=site.session)).answer()
+            assert stream.status == 200
+            assert stream.headers["Content-Type"].startswith("text/event-stream")
+        threads = {thread for thread in threading.enumerate() if thread.name.startswith("bunko-")}
+        assert len(threads) < 10  # no stream has one of its own
+        for _ in range(30):
+            assert site.call("/api/v1/search?q=%E4%BA%AC%E9%83%BD", **BEARER).status == 200
