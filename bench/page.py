@@ -1,0 +1,255 @@
+"""Measure the page in Chromium: from the last key to the first result, weights, a large document, and many tabs.
+
+    python -m bench.page
+    python -m bench.page --chunks 500000 --work DIR
+
+It builds a library, serves it with `bunko serve --http`, and types queries into the page of a headless Chromium. Server
+and browser share the machine. `--work` keeps the library for the next run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, Page, Playwright, sync_playwright
+
+from bench import queries
+from bench.page_library import LARGE_NAME, TOKEN, PageLibrary, session_cookie
+from bench.table import Check, Table, check, check_table, markdown, number, replace_section
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+MIDDLE_CHUNKS, MANY_CHUNKS = 22_000, 500_000
+_TARGETS_MS = {MIDDLE_CHUNKS: 60.0, MANY_CHUNKS: 150.0}
+_MAX_KILOBYTES = 150.0
+_TABS = 20
+_KEY_MILLISECONDS = 60  # between two keys: a fast typist
+_QUIET_MILLISECONDS = 400  # after an answer, before the next query
+_PATIENCE_MILLISECONDS = 60_000
+_FLAGS = (
+    "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync", "--disable-background-networking",
+    "--disable-component-update",
+)  # fmt: skip
+_WEIGHED = {"search": "/", "results": "/?q=設定", "library": "/library", "map": "/map", "time": "/time"}
+
+# Notes when the last key went down and when the results after it were on the screen: two frames after the change.
+_WATCH_RESULTS = """() => {
+    window.lastKey = 0; window.shown = 0;
+    addEventListener("keydown", event => { window.lastKey = event.timeStamp; window.shown = 0; }, true);
+    const isResult = node => (node.closest ? node : node.parentElement)?.closest("#results");
+    new MutationObserver(changes => {
+        if (window.shown || !window.lastKey || !document.querySelector("#results .result")) return;
+        if (!changes.some(change => isResult(change.target) || [...change.addedNodes].some(isResult))) return;
+        window.shown = -1;
+        requestAnimationFrame(() => requestAnimationFrame(now => { window.shown = now; }));
+    }).observe(document.querySelector("main"), { childList: true, subtree: true, characterData: true });
+}"""
+# Runs before the page: the longest time in which it could not answer to a key or a click.
+_WATCH_FREEZES = """
+    window.longest = 0;
+    new PerformanceObserver(list => {
+        for (const entry of list.getEntries()) window.longest = Math.max(window.longest, entry.duration);
+    }).observe({ type: "longtask", buffered: true });
+"""
+_FETCH = """async address => {
+    const start = performance.now();
+    const response = await fetch(address, { cache: "no-store" });
+    await response.text();
+    return [response.status, performance.now() - start];
+}"""
+
+
+class Times(NamedTuple):
+    """Milliseconds of several searches."""
+
+    values: Sequence[float]
+
+    @property
+    def median(self) -> float:
+        """The middle of them."""
+        return statistics.median(self.values)
+
+    def row(self) -> tuple[str, str, str]:
+        """Return the median, the 95th percentile and the slowest."""
+        ordered = sorted(self.values)
+        return number(self.median), number(ordered[int(0.95 * (len(ordered) - 1))]), number(ordered[-1])
+
+
+@contextmanager
+def browse(playwright: Playwright, address: str) -> Iterator[BrowserContext]:
+    """Start a browser that is signed in."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        raise SystemExit("Chromium is missing. `make chromium` installs it on Debian.")
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    browser = playwright.chromium.launch(executable_path=path, args=[*_FLAGS, *sandbox])
+    try:
+        context = browser.new_context(viewport={"width": 1280, "height": 800}, locale="en-GB")
+        context.set_default_timeout(_PATIENCE_MILLISECONDS)
+        name, value = session_cookie(address)
+        context.add_cookies([{"name": name, "value": value, "url": address, "httpOnly": True, "sameSite": "Strict"}])
+        yield context
+    finally:
+        browser.close()
+
+
+def measure_typing(page: Page, address: str) -> Times:
+    """Type all queries; return the times from the last key to the first result on the screen."""
+    page.goto(address)
+    page.evaluate(_WATCH_RESULTS)
+    field, times = page.locator("#query"), []
+    for query in queries.all_queries():
+        field.fill("")
+        page.wait_for_timeout(_QUIET_MILLISECONDS)
+        # Japanese reaches a page in pieces, one for each conversion; a key at a time is more work for it.
+        field.press_sequentially(query, delay=_KEY_MILLISECONDS)
+        page.wait_for_function("window.shown > 0")
+        times.append(page.evaluate("window.shown - window.lastKey"))
+    return Times(times)
+
+
+def measure_answers(page: Page, address: str) -> Times:
+    """Send all queries to the API from a page, one after another; return the times to the whole answers."""
+    page.goto(address)
+    times = []
+    for query in queries.all_queries():
+        status, milliseconds = page.evaluate(_FETCH, f"/api/v1/search?q={query}")
+        if status != 200:
+            raise SystemExit(f"A search ended with {status}")
+        times.append(milliseconds)
+    return Times(times)
+
+
+def measure_weights(context: BrowserContext, address: str) -> dict[str, float]:
+    """Return the kilobytes of markup, styles and scripts of each page."""
+    weights = {}
+    for name, path in _WEIGHED.items():
+        page, sizes = context.new_page(), {}
+        page.on("response", lambda response, sizes=sizes: sizes.update({response.url: len(response.body())}))
+        response = page.goto(address + path)
+        page.wait_for_timeout(_QUIET_MILLISECONDS)
+        if response is not None and response.ok:
+            weights[name] = sum(size for url, size in sizes.items() if not urlsplit(url).path.startswith("/api/")) / 1e3
+        page.close()
+    return weights
+
+
+def measure_large_document(context: BrowserContext, address: str) -> tuple[float, float]:
+    """Open a document of ten megabytes; return the milliseconds until its text is there and of the longest freeze."""
+    context.add_init_script(_WATCH_FREEZES)
+    page = context.new_page()
+    start = time.perf_counter()
+    page.goto(f"{address}/documents/large/{LARGE_NAME}")
+    page.locator("#document .line").first.wait_for()
+    opened = (time.perf_counter() - start) * 1e3
+    for _ in range(20):
+        page.mouse.wheel(0, 2000)
+        page.wait_for_timeout(50)
+    longest = page.evaluate("window.longest")
+    page.close()
+    return opened, longest
+
+
+def measure_tabs(context: BrowserContext, library: PageLibrary, address: str) -> tuple[Times, Times]:
+    """Search beside an import, at first in one tab alone, then beside many that show its progress."""
+    search, results = context.new_page(), []
+    tabs: list[Page] = []
+    for count, seed in ((0, 1), (_TABS, 2)):
+        while len(tabs) < count:
+            tabs.append(context.new_page())
+            tabs[-1].goto(f"{address}/library")
+        library.write_changes(seed)
+        search.goto(address)
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        started = context.request.post(f"{address}/api/v1/tools/changing/import", headers=headers)
+        if started.status != 202:
+            raise SystemExit(f"The import did not start: {started.status} {started.text()[:200]}")
+        results.append(measure_answers(search, address))
+        _wait_for_job(context, address, started.json())
+    for page in (*tabs, search):
+        page.close()
+    return results[0], results[1]
+
+
+def _wait_for_job(context: BrowserContext, address: str, job: dict[str, Any]) -> None:
+    identifier = job["job"]["id"] if isinstance(job["job"], dict) else job["job"]
+    while context.request.get(f"{address}/api/v1/jobs/{identifier}").json()["status"] in ("queued", "running"):
+        time.sleep(0.2)
+
+
+def measure(library: PageLibrary) -> tuple[Table, list[Check]]:
+    """Serve the library and measure everything; a part of the page that is not there is left out with a sentence."""
+    table, checks = Table(("what", "median", "p95", "slowest")), []
+    size = f"{library.chunks:,} chunks"
+    with library.serve() as address, sync_playwright() as playwright, browse(playwright, address) as context:
+        answers = measure_answers(context.new_page(), address)
+        typing = measure_typing(context.new_page(), address)
+        table.rows += [
+            (f"a search from the page, {size}, ms", *answers.row()),
+            (f"last key to first result, {size}, ms", *typing.row()),
+        ]
+        if library.chunks in _TARGETS_MS:
+            checks.append(check(f"last key to first result, {size}", typing.median, _TARGETS_MS[library.chunks], "ms"))
+        for name, kilobytes in measure_weights(context, address).items():
+            table.rows.append((f"weight of the page {name}, kB", number(kilobytes), "", ""))
+            checks.append(check(f"weight of the page {name}", kilobytes, _MAX_KILOBYTES, "kB"))
+        _attempt("a document of ten megabytes", lambda: _add_document(table, context, address))
+        _attempt(f"{_TABS} tabs", lambda: _add_tabs(table, context, library, address))
+    return table, checks
+
+
+def _add_document(table: Table, context: BrowserContext, address: str) -> None:
+    opened, longest = measure_large_document(context, address)
+    table.rows += [
+        ("opening a document of 10 MB, ms", number(opened), "", ""),
+        ("longest freeze while it opens and scrolls, ms", number(longest), "", ""),
+    ]
+
+
+def _add_tabs(table: Table, context: BrowserContext, library: PageLibrary, address: str) -> None:
+    alone, beside = measure_tabs(context, library, address)
+    table.rows += [
+        ("a search during an import, ms", *alone.row()),
+        (f"the same, with {_TABS} tabs that show its progress, ms", *beside.row()),
+    ]
+
+
+def _attempt(what: str, add: Callable[[], None]) -> None:
+    try:
+        add()
+    except Exception as error:
+        print(f"Left out: {what}: {str(error).splitlines()[0]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.page", description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--chunks", type=int, default=MIDDLE_CHUNKS, help="size of the library; 500000 has a target too"
+    )
+    parser.add_argument("--work", type=Path, metavar="DIR", help="keep the generated library in DIR for the next run")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/performance.md")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        library = PageLibrary((arguments.work or Path(folder)) / str(arguments.chunks), arguments.chunks)
+        library.build()
+        load = os.getloadavg()[0]
+        table, checks = measure(library)
+    text = f"{markdown(table)}\n\nLoad average before: {load:.1f}."
+    print(f"{text}\n\n{markdown(check_table(checks))}")
+    if arguments.write:
+        page = DOCS / "performance.md"
+        section = "page" if arguments.chunks == MIDDLE_CHUNKS else f"page-{arguments.chunks}"
+        page.write_text(replace_section(page.read_text(encoding="utf-8"), section, text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
