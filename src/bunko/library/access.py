@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bunko.library.web import CollectResult, WebToolStatus
     from bunko.search.citations import CitationCheck
     from bunko.search.passages import Passage
+    from bunko.search.request import RankRequest
     from bunko.types.answers import CheckedAnswer
 
 ASK_HINT = "Ask whoever runs this server for a token with more rights."
@@ -82,6 +83,10 @@ class LibraryAccess:
             return page
         freshness = replace(page.freshness, generation=self.generation())
         return replace(page, freshness=freshness, next_cursor=hide_generation(page.next_cursor))
+
+    def ranking(self, tools: Sequence[Tool]) -> RankRequest:
+        """Return how searches of some tools are ranked."""
+        return self._visible.build_request("", tools=tools)
 
     def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
         """Return whether a cited passage is still in its document."""

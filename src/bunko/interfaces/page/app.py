@@ -8,7 +8,10 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from bunko.interfaces.page.assets import answer_asset
+from bunko.interfaces.page.ask import AskPage
+from bunko.interfaces.page.document import DocumentPage
 from bunko.interfaces.page.search import SearchPage
+from bunko.interfaces.page.settings_change import SettingsChangePage
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -22,5 +25,8 @@ def build_page(registry: ToolRegistry) -> ASGIApp:
         routes=[
             Route("/assets/{digest}/{path:path}", answer_asset),
             Route("/", SearchPage(registry).answer),
+            Route("/documents/{tool}/{path:path}", DocumentPage(registry).answer),
+            Route("/search-settings", SettingsChangePage(registry).answer, methods=["GET", "POST"]),
+            Route("/ask", AskPage(registry).answer),
         ]
     )

@@ -42,7 +42,7 @@ def load_texts(language: Language) -> dict[str, str]:
     return {f"{section}.{name}": text for section, texts in sections.items() for name, text in texts.items()}
 
 
-def translate(language: Language, name: str, **values: object) -> str:
+def translate(language: Language, name: str, /, **values: object) -> str:
     """Return a text with its values."""
     text = load_texts(language)[name]
     return text.format(**values) if values else text

@@ -1,0 +1,92 @@
+"""The page that answers questions from the documents, and shows what they say and what they do not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bunko.errors import BunkoError
+from bunko.interfaces.answers import is_answered, remarks, visible_sentences, visible_sources
+from bunko.interfaces.api.problems import error_status
+from bunko.interfaces.page.answering import PageView, error_values, say
+from bunko.interfaces.page.query import document_address
+from bunko.interfaces.page.rendering import render
+from bunko.interfaces.text import single_line
+from bunko.search.citations import parse_citation
+from bunko.search.passages import display_label
+from bunko.search.request import SearchRequest
+from bunko.text.hidden_chars import remove_hidden_chars
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from bunko.library.access import LibraryAccess
+    from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
+
+_MAX_SOURCE_CHARS = 1200
+
+
+class AskPage(PageView):
+    """Answers questions."""
+
+    async def answer(self, request: Request) -> Response:
+        """Return the page with the answer to a question, or only its form."""
+        return await self.run(request, lambda library: self._build(request, library))
+
+    def _build(self, request: Request, library: LibraryAccess) -> Response:
+        parameters = request.query_params
+        question, tool = parameters.get("q", "").strip(), parameters.get("tool", "")
+        is_strict = parameters.get("strict") == "true"
+        values: dict[str, Any] = {"question": question, "tool": tool, "is_strict": is_strict, "answer": None}
+        values |= {"error": None, "tools": [(tool.name, single_line(tool.name)) for tool in library.tools()]}
+        status = 200
+        if question:
+            try:
+                answer = library.ask(SearchRequest(question, tool or None))
+                values["answer"] = _answer_values(request, answer, strict=is_strict)
+            except BunkoError as error:
+                values["error"], status = error_values(request, error), error_status(error)
+        return render(request, "ask.html", values, status=status)
+
+
+def _answer_values(request: Request, answer: CheckedAnswer, *, strict: bool) -> dict[str, Any]:
+    cited = visible_sources(answer, strict=strict)
+    others = [source for source in answer.sources if source not in cited]
+    return {
+        "is_found": is_answered(answer, strict=strict),
+        "model": answer.model,
+        "sentences": [
+            _sentence_values(request, sentence) for sentence in visible_sentences(answer, strict=strict)
+        ],
+        "sources": [_source_values(source, answer.question) for source in cited],
+        "others": [_source_values(source, answer.question) for source in others],
+        "notices": [say(request, notice) for notice in answer.notices],
+    }
+
+
+def _sentence_values(request: Request, sentence: CheckedSentence) -> dict[str, Any]:
+    numbers = dict.fromkeys(citation.number for citation in sentence.citations if citation.holds)
+    return {
+        "text": remove_hidden_chars(sentence.text),
+        "status": sentence.status,
+        "begins_line": "\n" in sentence.before,
+        "begins_paragraph": "\n\n" in sentence.before,
+        "numbers": list(numbers),
+        "remarks": [say(request, remark) for remark in remarks(sentence)],
+    }
+
+
+def _source_values(source: AnswerSource, question: str) -> dict[str, Any]:
+    citation = parse_citation(source.citation)
+    hit = f"L{citation.first}-L{citation.last}" if citation and citation.first else ""
+    text = remove_hidden_chars(source.text)
+    return {
+        "number": source.number,
+        "name": display_label((source.headings[-1] if source.headings else "") or source.title or source.uri),
+        "location": single_line(source.location),
+        "tool": single_line(source.tool),
+        "date": source.stated_date,
+        "text": text[:_MAX_SOURCE_CHARS] + ("…" if len(text) > _MAX_SOURCE_CHARS else ""),
+        "address": document_address(source.tool, source.uri, hit=hit, q=question),
+        "trust": source.trust,
+    }

@@ -1,0 +1,184 @@
+// A document: the hit scrolled into view, lines loaded when they come near, and the outline.
+import { t } from "./dom.js";
+import { fetchPart, say } from "./fragments.js";
+
+const MAX_BLOCKS = 40; // of 50 lines: more are taken out at the other end
+const NEAR = "1200px";
+
+/**
+ * Let an article scroll and load by itself.
+ * @param {HTMLElement} article
+ * @param {HTMLElement | null} scroller what scrolls; null if the whole page does
+ */
+export function showDocument(article, scroller) {
+  scrollToHit(article);
+  const watcher = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) {
+        if (entry.isIntersecting && entry.target instanceof HTMLAnchorElement) void loadMore(article, entry.target, watcher);
+      }
+    },
+    { root: scroller, rootMargin: `${NEAR} 0px` },
+  );
+  watchLinks(article, watcher);
+  article.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (link.closest(".load")) {
+      event.preventDefault();
+      void loadMore(article, link, watcher);
+    } else if (link.dataset.line) {
+      event.preventDefault();
+      void jump(article, link, watcher);
+    }
+  });
+}
+
+/** @param {HTMLElement} article */
+export function scrollToHit(article) {
+  const lines = article.querySelectorAll(".line.hit");
+  const line = lines[0];
+  if (!line) return;
+  // Blocks have their real height only when they are near: twice, so that the second time is exact.
+  line.scrollIntoView({ block: "center" });
+  requestAnimationFrame(() => line.scrollIntoView({ block: lines.length > 12 ? "start" : "center" }));
+}
+
+/**
+ * @param {HTMLElement} article
+ * @param {IntersectionObserver} watcher
+ */
+function watchLinks(article, watcher) {
+  watcher.disconnect();
+  for (const link of article.querySelectorAll(".load a")) watcher.observe(link);
+}
+
+/**
+ * Put the lines behind a link in its place; keep what is on the screen where it is.
+ * @param {HTMLElement} article
+ * @param {HTMLAnchorElement} link
+ * @param {IntersectionObserver} watcher
+ */
+async function loadMore(article, link, watcher) {
+  const place = link.parentElement;
+  if (!place || place.dataset.busy) return;
+  place.dataset.busy = "true";
+  watcher.unobserve(link);
+  const isBefore = link.classList.contains("before");
+  let part;
+  try {
+    part = await fetchPart(link.href, "document");
+  } catch {
+    delete place.dataset.busy;
+    say(t("document.failed"));
+    return;
+  }
+  const text = place.parentElement;
+  if (!text || !place.isConnected) return;
+  const blocks = [...part.querySelectorAll(".block")];
+  const next = part.querySelector(`.load:has(a.${isBefore ? "before" : "after"})`);
+  const anchor = isBefore ? place.nextElementSibling : null;
+  const top = anchor?.getBoundingClientRect().top ?? 0;
+  if (isBefore) place.replaceWith(...(next ? [next] : []), ...blocks);
+  else place.replaceWith(...blocks, ...(next ? [next] : []));
+  if (anchor) {
+    const moved = anchor.getBoundingClientRect().top - top;
+    const scroller = scrollerOf(article);
+    // Browsers that keep their place by themselves have nothing left to move.
+    if (Math.abs(moved) > 1) scroller.scrollBy(0, moved);
+  }
+  trim(article, text, isBefore);
+  watchLinks(article, watcher);
+}
+
+/**
+ * Take blocks out at the far end, and leave a link there that loads them again.
+ * @param {HTMLElement} article
+ * @param {Element} text
+ * @param {boolean} isBefore
+ */
+function trim(article, text, isBefore) {
+  const blocks = [...text.querySelectorAll(".block")];
+  const extra = blocks.length - MAX_BLOCKS;
+  if (extra <= 0) return;
+  const removed = isBefore ? blocks.slice(-extra) : blocks.slice(0, extra);
+  const numbers = removed.flatMap((block) => [...block.querySelectorAll(".line")].map((line) => Number(line.id.slice(1))));
+  const kind = isBefore ? "after" : "before";
+  let place = text.querySelector(`.load:has(a.${kind})`);
+  if (!place) {
+    place = document.createElement("p");
+    place.className = "load";
+    const link = document.createElement("a");
+    link.className = kind;
+    link.textContent = t(`document.${kind}`);
+    place.append(link);
+    if (isBefore) text.append(place);
+    else text.prepend(place);
+  }
+  const link = place.querySelector("a");
+  const address = new URL(text.querySelector(".load a[href]")?.getAttribute("href") ?? location.href, location.origin);
+  address.searchParams.set("lines", `${Math.min(...numbers)}-${Math.max(...numbers)}`);
+  if (link) link.href = address.pathname + address.search;
+  if (isBefore) {
+    for (const block of removed) block.remove();
+    return;
+  }
+  const anchor = blocks[extra];
+  const top = anchor?.getBoundingClientRect().top ?? 0;
+  for (const block of removed) block.remove();
+  const moved = (anchor?.getBoundingClientRect().top ?? 0) - top;
+  if (Math.abs(moved) > 1) scrollerOf(article).scrollBy(0, moved);
+}
+
+/**
+ * Go to a line: in what is loaded, else in a new part.
+ * @param {HTMLElement} article
+ * @param {HTMLAnchorElement} link
+ * @param {IntersectionObserver} watcher
+ */
+async function jump(article, link, watcher) {
+  const id = `L${link.dataset.line}`;
+  if (!article.querySelector(`[id="${id}"]`)) {
+    const text = article.querySelector(".text");
+    try {
+      const part = await fetchPart(link.href, "document");
+      text?.replaceChildren(...(part.querySelector(".text")?.childNodes ?? []));
+      const lines = part.querySelector(".lines");
+      if (lines) article.querySelector(".lines")?.replaceWith(lines);
+      watchLinks(article, watcher);
+    } catch {
+      say(t("document.failed"));
+      return;
+    }
+  }
+  const line = article.querySelector(`[id="${id}"]`);
+  line?.scrollIntoView({ block: "start" });
+  requestAnimationFrame(() => line?.scrollIntoView({ block: "start" }));
+}
+
+/** @param {HTMLElement} article */
+function scrollerOf(article) {
+  return /** @type {HTMLElement} */ (article.closest("#panel") ? article.querySelector(".text") : document.scrollingElement);
+}
+
+/**
+ * Ask the server to open a document in its user's editor.
+ * @param {string} address of the page of the document
+ * @param {number} line
+ */
+export async function openInEditor(address, line) {
+  try {
+    const reply = await fetch(address.replace(/^\/documents\//, "/api/v1/documents/") + "/open", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ line }),
+    });
+    if (reply.ok) say(t("document.opened"));
+    else {
+      const problem = await reply.json();
+      say(`${problem.detail}. ${problem.hint ?? ""}`);
+    }
+  } catch {
+    say(t("search.offline"));
+  }
+}

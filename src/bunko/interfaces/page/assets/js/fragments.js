@@ -1,0 +1,42 @@
+// Parts of pages that the server has rendered: fetched, parsed without running anything, and put in place of old ones.
+
+/** The server's own words about what went wrong. */
+export class ServerProblem extends Error {}
+
+/**
+ * Fetch a part of a page and return the element with an id in it.
+ * @param {string} address
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<HTMLElement>}
+ */
+export async function fetchPart(address, id, signal) {
+  const url = new URL(address, location.origin);
+  url.searchParams.set("part", id);
+  const reply = await fetch(url, { signal, headers: { Accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const part = page.getElementById(id);
+  if (!part) {
+    // A session that ended, or an error: its page says what to do.
+    throw new ServerProblem(page.querySelector("h1")?.textContent ?? String(reply.status));
+  }
+  return document.adoptNode(part);
+}
+
+/** @type {number} */
+let toastTimer = 0;
+
+/**
+ * Say something for a moment, also to screen readers.
+ * @param {string} text
+ */
+export function say(text) {
+  document.querySelector(".toast")?.remove();
+  const toast = document.createElement("div");
+  toast.className = "toast";
+  toast.setAttribute("role", "status");
+  document.body.append(toast);
+  toast.textContent = text;
+  clearTimeout(toastTimer);
+  toastTimer = window.setTimeout(() => toast.remove(), 4000);
+}

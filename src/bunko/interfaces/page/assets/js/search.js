@@ -1,0 +1,268 @@
+// Search as you type: the address says what is searched, the server renders the results.
+import { t } from "./dom.js";
+import { openInEditor, scrollToHit, showDocument } from "./document_view.js";
+import { fetchPart, say } from "./fragments.js";
+import { listenToKeys } from "./keys.js";
+import { addSliders, fillSliders } from "./sliders.js";
+
+const DELAY = 15; // milliseconds after a key: within one frame, so that fast typing asks once
+const SPOKEN_DELAY = 600; // until the number of results is said
+const wide = matchMedia("(min-width: 64rem)");
+
+const form = /** @type {HTMLFormElement} */ (document.getElementById("search"));
+const input = /** @type {HTMLInputElement} */ (document.getElementById("query"));
+const panel = /** @type {HTMLElement} */ (document.getElementById("panel"));
+const status = /** @type {HTMLElement} */ (document.getElementById("status"));
+const columns = /** @type {HTMLElement} */ (panel.parentElement);
+
+/** @type {AbortController | null} */
+let running = null;
+let typing = 0;
+let speaking = 0;
+let isComposing = false;
+// Whether the address was chosen on purpose: typing goes on in the entry of the history that it has begun.
+let isSettled = true;
+let shownSearch = comparable(location.search);
+
+document.documentElement.classList.add("scripts");
+addSliders(form);
+
+/** @param {string} search */
+function comparable(search) {
+  const parameters = new URLSearchParams(search);
+  for (const name of ["open", "hit", "at"]) parameters.delete(name);
+  return parameters.toString();
+}
+
+/** The address of what the form says. */
+function formAddress() {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) {
+    if (typeof value === "string" && value.trim()) parameters.append(name, value);
+  }
+  const search = parameters.toString();
+  return search ? `/?${search}` : "/";
+}
+
+/**
+ * Search what the form says.
+ * @param {"push" | "replace"} how
+ */
+function search(how) {
+  const address = formAddress();
+  if (comparable(new URL(address, location.origin).search) === shownSearch && how === "replace") return;
+  if (how === "push" || isSettled) history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+  isSettled = how === "push";
+  closePanel(false);
+  void showResults(address);
+}
+
+/**
+ * Fetch and show the results of an address; an answer that is not the newest is dropped.
+ * @param {string} address
+ * @param {string} [focus] what gets the focus then
+ */
+async function showResults(address, focus) {
+  running?.abort();
+  const current = (running = new AbortController());
+  shownSearch = comparable(new URL(address, location.origin).search);
+  try {
+    const results = await fetchPart(address, "results", current.signal);
+    if (current !== running) return;
+    document.getElementById("results")?.replaceWith(results);
+    document.title = `${input.value || t("common.page_search")} · ${t("common.name")}`;
+    speak(results.dataset.status ?? "");
+    if (focus) /** @type {HTMLElement | null} */ (results.querySelector(focus))?.focus();
+  } catch (error) {
+    if (current.signal.aborted) return;
+    say(error instanceof TypeError ? t("search.offline") : t("search.failed", { message: String(/** @type {Error} */ (error).message) }));
+  }
+}
+
+/** @param {string} text */
+function speak(text) {
+  clearTimeout(speaking);
+  speaking = window.setTimeout(() => (status.textContent = text), SPOKEN_DELAY);
+}
+
+function typed() {
+  clearTimeout(typing);
+  if (!isComposing) typing = window.setTimeout(search, DELAY, "replace");
+}
+
+input.addEventListener("compositionstart", () => {
+  isComposing = true;
+  clearTimeout(typing);
+});
+input.addEventListener("compositionend", () => {
+  isComposing = false;
+  typed();
+});
+form.addEventListener("input", (event) => {
+  const target = event.target;
+  if (event instanceof InputEvent && event.isComposing) return;
+  if (target instanceof HTMLSelectElement) return; // `change` follows
+  typed();
+});
+form.addEventListener("change", (event) => {
+  if (event.target instanceof HTMLSelectElement) search("push");
+  else isSettled = true;
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  clearTimeout(typing);
+  if (comparable(new URL(formAddress(), location.origin).search) === shownSearch) isSettled = true;
+  else search("push");
+});
+
+addEventListener("popstate", () => {
+  const parameters = new URLSearchParams(location.search);
+  for (const field of form.elements) {
+    if ((field instanceof HTMLInputElement || field instanceof HTMLSelectElement) && field.name) {
+      field.value = parameters.get(field.name) ?? "";
+    }
+  }
+  fillSliders(form);
+  isSettled = true;
+  const isNew = comparable(location.search) !== shownSearch;
+  if (parameters.has("tuning") !== Boolean(document.getElementById("ranking"))) return location.reload();
+  if (isNew) void showResults(location.href);
+  const address = parameters.get("open");
+  if (address) void openBeside(documentAddress(parameters), null, false);
+  else closePanel(false);
+});
+
+/** @param {URLSearchParams} parameters */
+function documentAddress(parameters) {
+  const [tool = "", ...path] = (parameters.get("open") ?? "").split("/");
+  const known = new URLSearchParams();
+  for (const name of ["hit", "at", "q"]) {
+    const value = parameters.get(name);
+    if (value) known.set(name, value);
+  }
+  return `/documents/${encodeURIComponent(tool)}/${path.map(encodeURIComponent).join("/")}?${known}`;
+}
+
+/**
+ * Show a document beside the results.
+ * @param {string} address of the document
+ * @param {string | null} entry the address of the page with it; null if it has it already
+ * @param {boolean} takesFocus
+ */
+async function openBeside(address, entry, takesFocus) {
+  let article;
+  try {
+    article = await fetchPart(address, "document");
+  } catch {
+    say(t("document.failed"));
+    return;
+  }
+  if (entry) {
+    isSettled = true;
+    history.pushState(null, "", entry);
+  }
+  panel.replaceChildren(article);
+  panel.hidden = false;
+  columns.classList.add("split");
+  const text = /** @type {HTMLElement} */ (article.querySelector(".text"));
+  showDocument(article, text);
+  if (takesFocus) text.focus({ preventScroll: true });
+  markShown();
+}
+
+/** @param {boolean} writesAddress */
+function closePanel(writesAddress) {
+  if (panel.hidden) return false;
+  panel.hidden = true;
+  panel.replaceChildren();
+  columns.classList.remove("split");
+  if (writesAddress) history.pushState(null, "", formAddress());
+  markShown();
+  return true;
+}
+
+function markShown() {
+  const parameters = new URLSearchParams(location.search);
+  for (const link of document.querySelectorAll("#results a.name")) {
+    const own = new URL(/** @type {HTMLElement} */ (link).dataset.beside ?? "", location.origin).searchParams;
+    const isShown = !panel.hidden && own.get("open") === parameters.get("open") && own.get("hit") === parameters.get("hit");
+    link.closest(".result")?.classList.toggle("shown", isShown);
+  }
+}
+
+/**
+ * @param {HTMLElement} result
+ * @param {string} kind
+ */
+async function copy(result, kind) {
+  try {
+    await navigator.clipboard.writeText(result.dataset[kind] ?? "");
+    say(t("search.copied"));
+  } catch {
+    say(t("search.copy_failed"));
+  }
+}
+
+/**
+ * Explain a result, or no longer; the focus stays on its link.
+ * @param {HTMLAnchorElement} link
+ */
+function explain(link) {
+  const number = [...document.querySelectorAll("#results .result")].indexOf(/** @type {Element} */ (link.closest(".result")));
+  const address = new URL(link.href);
+  history.replaceState(null, "", address);
+  setHidden("why", address.searchParams.get("why") ?? "");
+  void showResults(address.pathname + address.search, `.result:nth-child(${number + 1}) .why-link`);
+}
+
+/**
+ * @param {string} name
+ * @param {string} value
+ */
+function setHidden(name, value) {
+  const old = form.querySelector(`input[type="hidden"][name="${name}"]`);
+  if (!value) return old?.remove();
+  const field = old instanceof HTMLInputElement ? old : document.createElement("input");
+  field.type = "hidden";
+  field.name = name;
+  field.value = value;
+  form.append(field);
+}
+
+document.addEventListener("click", (event) => {
+  const target = event.target instanceof Element ? event.target.closest("a, button") : null;
+  if (!(target instanceof HTMLElement) || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const result = /** @type {HTMLElement | null} */ (target.closest(".result"));
+  if (target instanceof HTMLAnchorElement) {
+    if (target.classList.contains("why-link")) {
+      event.preventDefault();
+      explain(target);
+    } else if (target.dataset.beside && wide.matches) {
+      event.preventDefault();
+      void openBeside(target.getAttribute("href") ?? "", target.dataset.beside, event.detail === 0);
+    }
+    return;
+  }
+  if (target.dataset.copy && result) void copy(result, target.dataset.copy);
+  else if (target.dataset.openEditor) {
+    const line = result?.dataset.line ?? document.getElementById("document")?.dataset.line ?? "1";
+    void openInEditor(target.dataset.openEditor, Number(line));
+  } else if (target.classList.contains("close") && closePanel(true)) input.focus();
+  else if (target.classList.contains("help")) showKeys();
+});
+
+function showKeys() {
+  const dialog = document.getElementById("keys");
+  if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal();
+}
+
+listenToKeys({ input, closePanel: () => closePanel(true), showKeys });
+
+const opened = document.getElementById("document");
+if (opened) {
+  const text = /** @type {HTMLElement} */ (opened.querySelector(".text"));
+  showDocument(opened, wide.matches ? text : null);
+  scrollToHit(opened);
+  markShown();
+}

@@ -1,0 +1,98 @@
+"""What the address of the search page says: the parameters of the API, and what is open on the page."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from pydantic import Field
+from starlette.datastructures import QueryParams
+
+from bunko.interfaces.api.requests import parse_query
+from bunko.interfaces.api.routes.search import Name, SearchQuery
+from bunko.search.request import RANKING_OPTIONS, SearchRequest
+
+RESULTS_OF_A_PAGE = 10
+_RESULTS_OF_A_DOCUMENT = 3
+_EXCERPT_CHARS = 220
+# What is only about one answer, not about what is searched.
+_PASSING = ("part",)
+
+
+class PageQuery(SearchQuery):
+    """A search of the page; its address can be shared."""
+
+    why: int = Field(0, ge=0, le=1000, description="The result that is explained, counted from 1")
+    tuning: bool = Field(False, description="Whether the settings of the ranking are shown")
+    open: str = Field("", max_length=4000, description="The document beside the results: tool/path")
+    hit: Name = Field("", description="Its lines that were found: L12-L30")
+    at: int = Field(0, ge=0, description="Its character that was found, in long lines")
+    lang: Name = Field("", description="Language of the page")
+    part: Name = Field("", description="Only a part of the page, for scripts")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it neither searches nor filters."""
+        return not (self.q.strip() or self.tag or self.since or self.until or self.path)
+
+    @property
+    def has_filter(self) -> bool:
+        """Whether it has a filter that is not always visible."""
+        return bool(self.tag or self.since or self.until or self.path)
+
+    @property
+    def ranking(self) -> dict[str, Any]:
+        """The settings of the ranking that it overrides."""
+        return {name: value for name in RANKING_OPTIONS if (value := getattr(self, name)) is not None}
+
+    def page_request(self, *, explain: bool) -> SearchRequest:
+        """Return what the library is asked for a page of results."""
+        query = self.model_copy(
+            update={
+                "top_k": self.top_k or RESULTS_OF_A_PAGE,
+                "per_document": self.per_document or _RESULTS_OF_A_DOCUMENT,
+                "extract": "snippet",
+                "explain": explain,
+            }
+        )
+        from dataclasses import replace
+
+        return replace(query.request(), max_chars=_EXCERPT_CHARS)
+
+    def parameters(self, **changes: Any) -> list[tuple[str, str]]:
+        """Return its parameters with some changes, without those that say nothing."""
+        values = self.model_dump() | changes
+        return [
+            (name, _write(item))
+            for name, value in values.items()
+            if name not in _PASSING
+            for item in (value if isinstance(value, list) else [value])
+            if item not in ("", None, 0) or (name in RANKING_OPTIONS and item is not None)
+        ]
+
+    def address(self, **changes: Any) -> str:
+        """Return the address of the search page with some changes."""
+        parameters = urlencode(self.parameters(**changes), quote_via=quote)
+        return f"/?{parameters}" if parameters else "/"
+
+
+def parse_page_query(parameters: QueryParams) -> PageQuery:
+    """Return the search of an address; fields that a form sends empty say nothing."""
+    filled = [(name, value) for name, value in parameters.multi_items() if value.strip()]
+    query = parse_query(PageQuery, urlencode(filled, quote_via=quote).encode())
+    assert isinstance(query, PageQuery)
+    return query
+
+
+def document_address(tool: str, uri: str, **parameters: str | int) -> str:
+    """Return the address of a document; the addresses of web pages are one part of it."""
+    safe = "" if "://" in uri else "/"
+    path = f"/documents/{quote(tool, safe='')}/{quote(uri, safe=safe, errors='replace')}"
+    given = {name: value for name, value in parameters.items() if value}
+    return f"{path}?{urlencode(given, quote_via=quote)}" if given else path
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)

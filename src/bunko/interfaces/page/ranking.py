@@ -1,0 +1,147 @@
+"""Try other settings of the ranking on the page: what they change, and how they become the tool's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bunko.errors import UnknownName
+from bunko.interfaces.page.query import PageQuery
+from bunko.interfaces.page.results import Result, result_key
+from bunko.search.request import RANKING_OPTIONS, is_tool_search_setting, tool_search_settings
+
+if TYPE_CHECKING:
+    from bunko.evaluation.settings_change import MeasuredChange, SettingsMeter
+    from bunko.library.access import LibraryAccess
+    from bunko.library.library import Library
+    from bunko.types import Tool
+
+# Ranks among which a result of the page may have stood before.
+_COMPARED_RESULTS = 50
+_MAX_METERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Slider:
+    """A number of the ranking that can be moved; `current` is None where the library chooses it by itself."""
+
+    name: str
+    low: float
+    high: float
+    step: float
+    current: float | None
+    value: float | None  # as it is tried
+
+
+_SLIDERS = (
+    ("vector_weight", 0.0, 1.0, 0.05),
+    ("k1", 0.0, 3.0, 0.1),
+    ("b", 0.0, 1.0, 0.05),
+    ("rrf_k", 1.0, 200.0, 1.0),
+    ("similarity_threshold", 0.0, 1.5, 0.05),
+    ("min_combined_score", 0.0, 1.0, 0.05),
+)
+_SWITCHES = ("loanwords", "bridge", "keep_full_matches")
+
+
+def search_before(library: LibraryAccess, query: PageQuery) -> list[str]:
+    """Return the keys of the results with the settings as they are."""
+    plain = query.model_copy(update=dict.fromkeys(RANKING_OPTIONS) | {"top_k": _COMPARED_RESULTS, "cursor": ""})
+    return [result_key(item) for item in library.page(plain.page_request(explain=False)).results]
+
+
+def ranking_values(
+    whole_library: Library,
+    library: LibraryAccess,
+    query: PageQuery,
+    before: Sequence[str],
+    results: Sequence[Result],
+) -> dict[str, Any]:
+    """Return the settings with their current and tried values, and what the tried ones change."""
+    tool = searched_tool(library, query)
+    current = library.ranking([tool] if tool else [])
+    changed = query.ranking
+    keys = [result.key for result in results]
+    return {
+        "sliders": [
+            Slider(name, low, high, step, getattr(current, name), changed.get(name))
+            for name, low, high, step in _SLIDERS
+        ],
+        "switches": [(name, getattr(current, name), changed.get(name)) for name in _SWITCHES],
+        "fusion": (current.fusion, changed.get("fusion")),
+        "mode": query.mode or current.mode,
+        "tool": tool.name if tool else "",
+        "moved": sum(key not in before or before.index(key) != rank for rank, key in enumerate(keys)),
+        "measure": measure_change(whole_library, library, tool, changed) if tool and changed else None,
+        "can_keep": bool(tool and _storable(changed) and library.caller.rights.can_write(tool.name)),
+    }
+
+
+def searched_tool(library: LibraryAccess, query: PageQuery) -> Tool | None:
+    """Return the only tool that a query searches."""
+    tools = [tool for tool in library.tools() if tool.active and (not query.tool or tool.name in query.tool)]
+    return tools[0] if len(tools) == 1 else None
+
+
+def change_values(whole_library: Library, library: LibraryAccess, query: PageQuery) -> dict[str, Any]:
+    """Return what would change if the tried settings became those of the tool."""
+    tool = searched_tool(library, query)
+    if tool is None:
+        raise UnknownName("Settings belong to one tool", hint="Choose the tool first.")
+    library.check_write(tool.name)
+    old, new = tool_search_settings(tool.options.search), new_settings(tool, query)
+    current = library.ranking([tool])
+    return {
+        "tool": tool.name,
+        "rows": [
+            (name, _show(old.get(name, getattr(current, name))), _show(new[name]))
+            for name in new
+            if old.get(name, getattr(current, name)) != new[name]
+        ],
+        "left_out": [name for name in query.ranking if name not in new],
+        "measure": measure_change(whole_library, library, tool, query.ranking),
+    }
+
+
+def new_settings(tool: Tool, query: PageQuery) -> dict[str, Any]:
+    """Return the search settings of a tool with those that a query tries."""
+    return tool_search_settings(tool.options.search) | _storable(query.ranking)
+
+
+def _storable(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if is_tool_search_setting(name, value)}
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "auto"
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()
+
+
+_meters: dict[tuple[object, ...], SettingsMeter | None] = {}
+_meters_lock = threading.Lock()
+
+
+def measure_change(
+    whole_library: Library, library: LibraryAccess, tool: Tool, options: Mapping[str, Any]
+) -> MeasuredChange | None:
+    """Return what other settings change on the judged queries of a tool that the caller may read, if it has any."""
+    from bunko.evaluation.judge import default_file
+    from bunko.evaluation.settings_change import build_meter
+
+    if not library.caller.rights.can_read(tool.name):
+        return None
+    path = default_file(whole_library, tool)
+    if not path.exists():
+        return None
+    # Another state of the library, of the tool or of its judgements needs another meter.
+    key = id(whole_library), tool.id, repr(tool.options), whole_library.store.generation(), path.stat().st_mtime_ns
+    with _meters_lock:  # its caches are for one thread at a time
+        if key not in _meters:
+            if len(_meters) >= _MAX_METERS:
+                _meters.clear()
+            _meters[key] = build_meter(whole_library, tool)
+        meter = _meters[key]
+        return meter.measure(options) if meter is not None else None

@@ -1,0 +1,130 @@
+"""What the page shows of each search result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bunko.interfaces.cli.result_fields import body_text, heading_labels, location
+from bunko.interfaces.page.query import PageQuery, document_address
+from bunko.interfaces.page.why import Why, explain_result
+from bunko.interfaces.text import single_line
+from bunko.search.passages import display_label, snippet_terms
+from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.snippets import SnippetTerms, highlight_ranges
+
+if TYPE_CHECKING:
+    from bunko.library.page import Page
+    from bunko.search.paging import PageItem
+
+_MAX_TAGS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a text, and whether it is a term of the query."""
+
+    text: str
+    is_marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One search result."""
+
+    number: int
+    key: str  # the same for the same passage in another list
+    name: str
+    trail: list[str]  # the title and headings above it
+    excerpt: list[Segment]
+    tool: str
+    uri: str
+    location: str
+    citation: str
+    date: str
+    tags: list[str]
+    trust: str
+    more: int
+    score: str
+    address: str  # of the document with the hit
+    beside: str  # the same, beside the results
+    why_address: str
+    markdown: str
+    line: int
+    why: Why | None
+    moved: int | None  # how many ranks it rose, None if it is new
+
+
+def build_results(page: Page, query: PageQuery, before: Sequence[str] = ()) -> list[Result]:
+    """Return the results of a page; `before` are the keys of the same search with the settings as they are."""
+    terms = snippet_terms(page.searched_query)
+    first = _first_number(query)
+    return [
+        _build_result(item, number, query, terms, before) for number, item in enumerate(page.results, first)
+    ]
+
+
+def result_key(item: PageItem) -> str:
+    """Return what names a passage in every list."""
+    hit = item.passage.hit
+    return f"{hit.tool}/{hit.uri}/{hit.chunk.index}"
+
+
+def mark_terms(text: str, terms: SnippetTerms) -> list[Segment]:
+    """Return a text cut into parts, with those that are terms of the query marked."""
+    segments, position = [], 0
+    for start, end in highlight_ranges(text, terms):
+        segments += [Segment(text[position:start]), Segment(text[start:end], is_marked=True)]
+        position = end
+    return [segment for segment in (*segments, Segment(text[position:])) if segment.text]
+
+
+def _first_number(query: PageQuery) -> int:
+    # A cursor is a digest, then the number of hits before it.
+    parts = query.cursor.split(".")
+    return int(parts[1]) + 1 if len(parts) > 1 and parts[1].isdigit() else 1
+
+
+def _build_result(
+    item: PageItem, number: int, query: PageQuery, terms: SnippetTerms, before: Sequence[str]
+) -> Result:
+    passage, hit = item.passage, item.passage.hit
+    lines = f"L{passage.first_line}-L{passage.last_line}"
+    labels = [display_label(label) for label in heading_labels(passage)]
+    title, file_name = display_label(hit.title), single_line(hit.uri).rstrip("/").rpartition("/")[2]
+    name = (labels[-1] if labels else title) or file_name
+    trail = list(dict.fromkeys(label for label in (title, *labels[:-1]) if label and label != name))
+    parameters: dict[str, Any] = {"hit": lines, "q": query.q, "at": passage.start}
+    text = remove_hidden_chars(body_text(item, titles=(hit.title,))).strip() or remove_hidden_chars(item.text).strip()
+    is_cut = passage.chars_after > 0 and passage.text.strip() != passage.hit.chunk.text.strip()
+    key = result_key(item)
+    return Result(
+        number=number,
+        key=key,
+        name=name,
+        trail=trail,
+        excerpt=[*mark_terms(text, terms), *([Segment(" …")] if is_cut else [])],
+        tool=single_line(hit.tool),
+        uri=hit.uri,
+        location=single_line(location(passage)),
+        citation=single_line(passage.citation),
+        date=hit.date[:10],
+        tags=[display_label(tag) for tag in hit.tags[:_MAX_TAGS]],
+        trust=hit.trust,
+        more=item.more_in_document,
+        score=f"{hit.score:.4f}",
+        address=document_address(hit.tool, hit.uri, **parameters),
+        beside=query.address(open=f"{hit.tool}/{hit.uri}", hit=lines, at=passage.start),
+        why_address=query.address(why=0 if query.why == number else number),
+        markdown=_markdown(single_line(passage.citation), name, text),
+        line=passage.first_line,
+        why=explain_result(hit) if hit.explanation else None,
+        moved=before.index(key) + 1 - number if key in before else None,
+    )
+
+
+def _markdown(citation: str, name: str, text: str) -> str:
+    """Return a passage as a quotation with its source."""
+    quotation = "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+    return f"{quotation}\n>\n> — {name} ({citation})\n"

@@ -1,0 +1,114 @@
+"""Why a result was found, as the page shows it: what each term and each arm adds, as numbers and as bars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bunko.interfaces.serialize import explanation_to_dict
+from bunko.text.hidden_chars import remove_hidden_chars
+
+if TYPE_CHECKING:
+    from bunko.types import Hit
+
+# The width of the picture in its own units; it scales with the column that it stands in.
+WIDTH = 400.0
+_MAX_TERMS = 24
+_MIN_VISIBLE = 1.5  # a bar that is not 0 can be seen
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of the picture."""
+
+    kind: str  # bm25, vector, or the kind of a term
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class TermRow:
+    """A term with what it adds to the score by words."""
+
+    term: str
+    kind: str
+    score: str
+    counts: bool
+    fields: list[str]
+    bar: Bar
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """An arm with the arithmetic of what it adds to the score."""
+
+    arm: str
+    score: str
+    rank: int | None
+    value: str
+    weight: str
+    points: str
+    bar: Bar
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Everything about the score of one result."""
+
+    lane: str
+    fusion: str
+    score: str
+    words_score: str  # the sum of the terms; empty if words did not find it
+    parts: list[PartRow]
+    terms: list[TermRow]
+    hidden_terms: int
+    hidden_score: str
+    best_sentence: str
+    width: float = WIDTH
+
+
+def explain_result(hit: Hit) -> Why:
+    """Return the explanation of a hit for the page; the numbers add up to its score as it is shown."""
+    assert hit.explanation is not None
+    why = explanation_to_dict(hit.explanation, hit.score)
+    terms = sorted(why["term_scores"], key=lambda term: -term["score"])
+    shown, hidden = terms[:_MAX_TERMS], terms[_MAX_TERMS:]
+    highest = max((term["score"] for term in terms), default=0.0)
+    return Why(
+        lane=why["lane"],
+        fusion=why["fusion"],
+        score=f"{hit.score:.4f}",
+        words_score=f"{why['bm25']['score']:.4f}" if why["bm25"] else "",
+        parts=_part_rows(why["parts"], max(hit.score, 1.0) if why["fusion"] in ("adaptive", "cc") else hit.score),
+        terms=[_term_row(term, highest) for term in shown],
+        hidden_terms=len(hidden),
+        hidden_score=f"{sum(term['score'] for term in hidden):.4f}",
+        best_sentence=remove_hidden_chars(why["best_sentence"]),
+    )
+
+
+def _part_rows(parts: list[dict[str, Any]], highest: float) -> list[PartRow]:
+    """Return the arms; their bars stand one behind the other, so that their end is the score."""
+    rows, x = [], 0.0
+    for part in parts:
+        width = _width(part["points"], highest)
+        bar = Bar(part["arm"], round(x, 1), width)
+        rows.append(
+            PartRow(
+                part["arm"], f"{part['score']:.4f}", part["rank"], f"{part['value']:.4f}", f"{part['weight']:.4f}",
+                f"{part['points']:.4f}", bar,
+            )
+        )  # fmt: skip
+        x += width
+    return rows
+
+
+def _term_row(term: dict[str, Any], highest: float) -> TermRow:
+    bar = Bar(term["kind"], 0.0, _width(term["score"], highest))
+    return TermRow(remove_hidden_chars(term["term"]), term["kind"], f"{term['score']:.4f}", term["score"] > 0, term["fields"], bar)
+
+
+def _width(value: float, highest: float) -> float:
+    if value <= 0 or highest <= 0:
+        return 0.0
+    return round(max(WIDTH * min(value / highest, 1.0), _MIN_VISIBLE), 1)

@@ -1,0 +1,42 @@
+"""The page that answers questions: marked sentences, and sources that open in the document view."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+from starlette.testclient import TestClient
+
+from bunko.types.access import Rights
+from tests.page.conftest import Visitor
+
+
+def test_without_a_model_sentences_are_quoted_with_their_sources(browser: TestClient) -> None:
+    text = browser.get("/ask", params={"q": "望遠鏡の鏡は何で磨きますか？"}).text
+    assert "These sentences are quoted from your documents." in text
+    assert re.search(r'<p class="sentence supported">望遠鏡の鏡は柔らかい布で磨く。', text)
+    address = unescape(re.findall(r'<li id="source-\d+" value="\d+">\s*<h3><a href="([^"]*)"', text)[0])
+    document = browser.get(address)
+    assert document.status_code == 200
+    assert 'class="line hit"' in document.text
+
+
+def test_a_question_that_nothing_answers_is_not_answered(visit: Visitor) -> None:
+    text = visit(language="ja").get("/ask", params={"q": "東京タワーの高さは？"}).text
+    assert "ライブラリには答えがありません。" in text
+
+
+def test_without_a_question_the_page_says_what_it_does(visit: Visitor) -> None:
+    assert "出典を付けて答えます" in visit(language="ja").get("/ask").text
+
+
+def test_only_tools_that_somebody_may_read_answer(visit: Visitor) -> None:
+    text = visit(Rights(read=("docs",))).get("/ask", params={"q": "味噌はいつ溶きますか？"}).text
+    assert "味噌を溶く" not in text
+    assert "kitchen" not in text
+
+
+def test_an_error_is_shown_beside_the_form(browser: TestClient) -> None:
+    reply = browser.get("/ask", params={"q": "mirror?", "tool": "nothing"})
+    assert reply.status_code == 404
+    assert 'name="q"' in reply.text
