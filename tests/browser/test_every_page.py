@@ -20,6 +20,12 @@ PAGES = {
     "sign-in": ("/login", ""),
     "search": ("/", "/"),
     "results": ("/?q=京都", "/"),
+    "why": ("/?q=京都&why=1", "/"),
+    "ranking": ("/?q=京都&tool=travel&tuning=true&k1=0.2&vector_weight=0.9", "/"),
+    "beside": ("/?q=京都&open=travel/京都.md&hit=L3-L5", "/"),
+    "document": ("/documents/travel/京都.md?hit=L3-L5&q=京都", "/documents/{tool}/{path:path}"),
+    "ask": ("/ask?q=京都ではどこに泊まりましたか？", "/ask"),
+    "search-settings": ("/search-settings?q=京都&tool=travel&k1=0.2", "/search-settings"),
 }
 
 _MAX_BYTES = 150_000  # markup, styles and scripts, not compressed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from decimal import Decimal
 from html import unescape
@@ -95,7 +94,7 @@ def test_settings_are_shown_as_a_difference_before_they_are_written(browser: Tes
     assert library.resolve_tool("docs").options.search == {"k1": 0.5}
     entry = list(library.store.audit.entries())[0]
     assert (entry.action, entry.who, entry.result) == ("tool update", "tester", "done")
-    assert json.loads(json.dumps(dict(entry.arguments))) == {"search": {"k1": 0.5}}
+    assert dict(entry.arguments) == {"search": "{'k1': 0.5}"}
 
 
 def test_only_those_who_may_change_a_tool_can_set_it(visit: Visitor, library: Library) -> None:

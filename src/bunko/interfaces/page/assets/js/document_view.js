@@ -1,5 +1,5 @@
 // A document: the hit scrolled into view, lines loaded when they come near, and the outline.
-import { t } from "./dom.js";
+import { element, t } from "./dom.js";
 import { fetchPart, say } from "./fragments.js";
 
 const MAX_BLOCKS = 40; // of 50 lines: more are taken out at the other end
@@ -54,48 +54,61 @@ function watchLinks(article, watcher) {
 }
 
 /**
- * Put the lines behind a link in its place; keep what is on the screen where it is.
+ * Put the lines behind a link in its place.
  * @param {HTMLElement} article
  * @param {HTMLAnchorElement} link
  * @param {IntersectionObserver} watcher
  */
 async function loadMore(article, link, watcher) {
   const place = link.parentElement;
-  if (!place || place.dataset.busy) return;
+  const text = place?.parentElement;
+  if (!place || !text || place.dataset.busy) return;
   place.dataset.busy = "true";
   watcher.unobserve(link);
-  const isBefore = link.classList.contains("before");
-  let part;
   try {
-    part = await fetchPart(link.href, "document");
+    const part = await fetchPart(link.href, "document");
+    if (place.isConnected) insert(article, text, place, part);
+    watchLinks(article, watcher);
   } catch {
     delete place.dataset.busy;
     say(t("document.failed"));
-    return;
   }
-  const text = place.parentElement;
-  if (!text || !place.isConnected) return;
+}
+
+/**
+ * @param {HTMLElement} article
+ * @param {Element} text
+ * @param {Element} place of the link
+ * @param {HTMLElement} part
+ */
+function insert(article, text, place, part) {
+  const isBefore = place.querySelector("a.before") !== null;
   const blocks = [...part.querySelectorAll(".block")];
-  const next = part.querySelector(`.load:has(a.${isBefore ? "before" : "after"})`);
-  const anchor = isBefore ? place.nextElementSibling : null;
-  const top = anchor?.getBoundingClientRect().top ?? 0;
-  if (isBefore) place.replaceWith(...(next ? [next] : []), ...blocks);
-  else place.replaceWith(...blocks, ...(next ? [next] : []));
-  if (anchor) {
-    const moved = anchor.getBoundingClientRect().top - top;
-    const scroller = scrollerOf(article);
-    // Browsers that keep their place by themselves have nothing left to move.
-    if (Math.abs(moved) > 1) scroller.scrollBy(0, moved);
-  }
+  const next = [...part.querySelectorAll(`.load:has(a.${isBefore ? "before" : "after"})`)];
+  if (isBefore) keepPlace(article, place.nextElementSibling, () => place.replaceWith(...next, ...blocks));
+  else place.replaceWith(...blocks, ...next);
   trim(article, text, isBefore);
-  watchLinks(article, watcher);
+}
+
+/**
+ * Change what stands above an element, and keep that where it is on the screen.
+ * @param {HTMLElement} article
+ * @param {Element | null | undefined} anchor
+ * @param {() => void} change
+ */
+function keepPlace(article, anchor, change) {
+  const top = anchor?.getBoundingClientRect().top ?? 0;
+  change();
+  const moved = (anchor?.getBoundingClientRect().top ?? 0) - top;
+  // Browsers that keep their place by themselves have nothing left to move.
+  if (Math.abs(moved) > 1) scrollerOf(article).scrollBy(0, moved);
 }
 
 /**
  * Take blocks out at the far end, and leave a link there that loads them again.
  * @param {HTMLElement} article
  * @param {Element} text
- * @param {boolean} isBefore
+ * @param {boolean} isBefore whether lines came in before the others
  */
 function trim(article, text, isBefore) {
   const blocks = [...text.querySelectorAll(".block")];
@@ -103,31 +116,28 @@ function trim(article, text, isBefore) {
   if (extra <= 0) return;
   const removed = isBefore ? blocks.slice(-extra) : blocks.slice(0, extra);
   const numbers = removed.flatMap((block) => [...block.querySelectorAll(".line")].map((line) => Number(line.id.slice(1))));
-  const kind = isBefore ? "after" : "before";
-  let place = text.querySelector(`.load:has(a.${kind})`);
-  if (!place) {
-    place = document.createElement("p");
-    place.className = "load";
-    const link = document.createElement("a");
-    link.className = kind;
-    link.textContent = t(`document.${kind}`);
-    place.append(link);
-    if (isBefore) text.append(place);
-    else text.prepend(place);
-  }
-  const link = place.querySelector("a");
-  const address = new URL(text.querySelector(".load a[href]")?.getAttribute("href") ?? location.href, location.origin);
+  const link = farLink(text, isBefore ? "after" : "before");
+  const address = new URL(article.dataset.api?.replace("/api/v1", "") ?? "", location.origin);
   address.searchParams.set("lines", `${Math.min(...numbers)}-${Math.max(...numbers)}`);
-  if (link) link.href = address.pathname + address.search;
-  if (isBefore) {
+  link.href = address.pathname + address.search;
+  keepPlace(article, isBefore ? null : blocks[extra], () => {
     for (const block of removed) block.remove();
-    return;
-  }
-  const anchor = blocks[extra];
-  const top = anchor?.getBoundingClientRect().top ?? 0;
-  for (const block of removed) block.remove();
-  const moved = (anchor?.getBoundingClientRect().top ?? 0) - top;
-  if (Math.abs(moved) > 1) scrollerOf(article).scrollBy(0, moved);
+  });
+}
+
+/**
+ * Return the link to the lines at one end, a new one if there is none.
+ * @param {Element} text
+ * @param {"before" | "after"} kind
+ */
+function farLink(text, kind) {
+  const found = text.querySelector(`.load a.${kind}`);
+  if (found instanceof HTMLAnchorElement) return found;
+  const link = element("a", { class: kind }, t(`document.${kind}`));
+  const place = element("p", { class: "load" }, link);
+  if (kind === "after") text.append(place);
+  else text.prepend(place);
+  return link;
 }
 
 /**
@@ -168,7 +178,7 @@ function scrollerOf(article) {
  */
 export async function openInEditor(address, line) {
   try {
-    const reply = await fetch(address.replace(/^\/documents\//, "/api/v1/documents/") + "/open", {
+    const reply = await fetch(`${address.replace(/^\/documents\//, "/api/v1/documents/")}/open`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ line }),

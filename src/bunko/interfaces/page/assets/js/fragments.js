@@ -1,5 +1,7 @@
 // Parts of pages that the server has rendered: fetched, parsed without running anything, and put in place of old ones.
 
+import { element } from "./dom.js";
+
 /** The server's own words about what went wrong. */
 export class ServerProblem extends Error {}
 
@@ -32,9 +34,7 @@ let toastTimer = 0;
  */
 export function say(text) {
   document.querySelector(".toast")?.remove();
-  const toast = document.createElement("div");
-  toast.className = "toast";
-  toast.setAttribute("role", "status");
+  const toast = element("div", { class: "toast", role: "status" });
   document.body.append(toast);
   toast.textContent = text;
   clearTimeout(toastTimer);

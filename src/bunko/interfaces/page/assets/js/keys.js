@@ -3,19 +3,22 @@
 /**
  * @param {{input: HTMLInputElement, closePanel: () => boolean, showKeys: () => void}} page
  */
-export function listenToKeys({ input, closePanel, showKeys }) {
+export function listenToKeys(page) {
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.querySelector("dialog[open]")) return;
     const target = event.target instanceof HTMLElement ? event.target : document.body;
-    if (target === input) {
-      if (event.key === "ArrowDown" && move(1)) event.preventDefault();
-      else if (event.key === "Escape" && closePanel()) event.preventDefault();
-      return;
-    }
-    if (target.matches("input, select, textarea") && event.key !== "Escape") return;
-    if (act(event.key, target, { input, closePanel, showKeys })) event.preventDefault();
+    const isHandled = target === page.input ? actInInput(event.key, page) : act(event.key, target, page);
+    if (isHandled) event.preventDefault();
   });
+}
+
+/**
+ * @param {string} key
+ * @param {{closePanel: () => boolean}} page
+ */
+function actInInput(key, { closePanel }) {
+  return key === "ArrowDown" ? move(1) : key === "Escape" && closePanel();
 }
 
 /**
@@ -25,6 +28,7 @@ export function listenToKeys({ input, closePanel, showKeys }) {
  * @returns {boolean} whether the key means something
  */
 function act(key, target, { input, closePanel, showKeys }) {
+  if (target.matches("input, select, textarea") && key !== "Escape") return false;
   const isInDocument = target.closest("#panel") !== null;
   switch (key) {
     case "/":

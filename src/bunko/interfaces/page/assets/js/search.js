@@ -65,7 +65,8 @@ function search(how) {
  */
 async function showResults(address, focus) {
   running?.abort();
-  const current = (running = new AbortController());
+  const current = new AbortController();
+  running = current;
   shownSearch = comparable(new URL(address, location.origin).search);
   try {
     const results = await fetchPart(address, "results", current.signal);
@@ -233,24 +234,26 @@ function setHidden(name, value) {
 document.addEventListener("click", (event) => {
   const target = event.target instanceof Element ? event.target.closest("a, button") : null;
   if (!(target instanceof HTMLElement) || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  const result = /** @type {HTMLElement | null} */ (target.closest(".result"));
-  if (target instanceof HTMLAnchorElement) {
-    if (target.classList.contains("why-link")) {
-      event.preventDefault();
-      explain(target);
-    } else if (target.dataset.beside && wide.matches) {
-      event.preventDefault();
-      void openBeside(target.getAttribute("href") ?? "", target.dataset.beside, event.detail === 0);
-    }
-    return;
+  if (!(target instanceof HTMLAnchorElement)) press(target);
+  else if (target.classList.contains("why-link")) {
+    event.preventDefault();
+    explain(target);
+  } else if (target.dataset.beside && wide.matches) {
+    event.preventDefault();
+    void openBeside(target.getAttribute("href") ?? "", target.dataset.beside, event.detail === 0);
   }
-  if (target.dataset.copy && result) void copy(result, target.dataset.copy);
-  else if (target.dataset.openEditor) {
-    const line = result?.dataset.line ?? document.getElementById("document")?.dataset.line ?? "1";
-    void openInEditor(target.dataset.openEditor, Number(line));
-  } else if (target.classList.contains("close") && closePanel(true)) input.focus();
-  else if (target.classList.contains("help")) showKeys();
 });
+
+/** @param {HTMLElement} button */
+function press(button) {
+  const result = /** @type {HTMLElement | null} */ (button.closest(".result"));
+  if (button.dataset.copy && result) void copy(result, button.dataset.copy);
+  else if (button.dataset.openEditor) {
+    const line = result?.dataset.line ?? document.getElementById("document")?.dataset.line ?? "1";
+    void openInEditor(button.dataset.openEditor, Number(line));
+  } else if (button.classList.contains("close") && closePanel(true)) input.focus();
+  else if (button.classList.contains("help")) showKeys();
+}
 
 function showKeys() {
   const dialog = document.getElementById("keys");
