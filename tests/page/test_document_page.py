@@ -98,5 +98,7 @@ def test_the_server_opens_documents_only_for_whoever_started_it(visit: Visitor) 
 def test_a_web_page_has_an_address_of_one_part(browser: TestClient) -> None:
     from bunko.interfaces.page.query import document_address
 
-    assert document_address("web", "https://example.com/a?b=c") == "/documents/web/https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc"
+    assert (
+        document_address("web", "https://example.com/a?b=c") == "/documents/web/https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc"
+    )
     assert browser.get(document_address("web", "https://example.com/a")).status_code == 404

@@ -57,11 +57,11 @@ def test_searches_are_explained_only_where_somebody_asks(browser: TestClient) ->
 
 def test_other_settings_show_which_ranks_they_change(browser: TestClient) -> None:
     text = browser.get("/", params={"q": "mirror cloth dough", "tool": "docs", "k1": "0", "b": "1"}).text
-    assert "ranks on this page changed" in text
+    assert "Changed ranks on this page" in text
     assert 'name="k1"' in text
     assert 'value="0"' in text
     plain = browser.get("/", params={"q": "mirror", "tuning": "true"}).text
-    assert "ranks on this page changed" not in plain
+    assert "Changed ranks on this page" not in plain
 
 
 def judge(library: Library) -> None:
@@ -70,9 +70,7 @@ def judge(library: Library) -> None:
     judgements.set_grade("鏡を磨く", "guide/望遠鏡.md", 1)
 
 
-def test_where_answers_were_judged_the_measure_is_shown_before_and_after(
-    browser: TestClient, library: Library
-) -> None:
+def test_where_answers_were_judged_the_measure_is_shown_before_and_after(browser: TestClient, library: Library) -> None:
     search = {"q": "mirror", "tool": "docs", "vector_weight": "1"}
     assert "Nobody has judged answers of this tool yet" in browser.get("/", params=search).text
     judge(library)
@@ -92,7 +90,7 @@ def test_settings_are_shown_as_a_difference_before_they_are_written(browser: Tes
     written = browser.post("/search-settings", data={name: unescape(value) for name, value in fields})
     assert written.status_code == 303
     assert library.resolve_tool("docs").options.search == {"k1": 0.5}
-    entry = list(library.store.audit.entries())[0]
+    entry = next(iter(library.store.audit.entries()))
     assert (entry.action, entry.who, entry.result) == ("tool update", "tester", "done")
     assert dict(entry.arguments) == {"search": "{'k1': 0.5}"}
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from bunko.interfaces.page.assets import answer_asset
 from bunko.interfaces.page.ask import AskPage
+from bunko.interfaces.page.assets import answer_asset
 from bunko.interfaces.page.document import DocumentPage
 from bunko.interfaces.page.search import SearchPage
 from bunko.interfaces.page.settings_change import SettingsChangePage

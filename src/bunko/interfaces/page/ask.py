@@ -10,6 +10,7 @@ from bunko.interfaces.api.problems import error_status
 from bunko.interfaces.page.answering import PageView, error_values, say
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.results import as_paragraph
 from bunko.interfaces.text import single_line
 from bunko.search.citations import parse_citation
 from bunko.search.passages import display_label
@@ -55,9 +56,7 @@ def _answer_values(request: Request, answer: CheckedAnswer, *, strict: bool) -> 
     return {
         "is_found": is_answered(answer, strict=strict),
         "model": answer.model,
-        "sentences": [
-            _sentence_values(request, sentence) for sentence in visible_sentences(answer, strict=strict)
-        ],
+        "sentences": [_sentence_values(request, sentence) for sentence in visible_sentences(answer, strict=strict)],
         "sources": [_source_values(source, answer.question) for source in cited],
         "others": [_source_values(source, answer.question) for source in others],
         "notices": [say(request, notice) for notice in answer.notices],
@@ -79,7 +78,7 @@ def _sentence_values(request: Request, sentence: CheckedSentence) -> dict[str, A
 def _source_values(source: AnswerSource, question: str) -> dict[str, Any]:
     citation = parse_citation(source.citation)
     hit = f"L{citation.first}-L{citation.last}" if citation and citation.first else ""
-    text = remove_hidden_chars(source.text)
+    text = as_paragraph(remove_hidden_chars(source.text))
     return {
         "number": source.number,
         "name": display_label((source.headings[-1] if source.headings else "") or source.title or source.uri),

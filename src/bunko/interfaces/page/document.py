@@ -136,9 +136,7 @@ def find_document(library: LibraryAccess, tool_name: str, path: str) -> tuple[To
 class _LineShower:
     """Turns lines of a document into what is shown of them."""
 
-    def __init__(
-        self, document: StoredDocument, hit: tuple[int, int] | None, terms: SnippetTerms, at: int
-    ) -> None:
+    def __init__(self, document: StoredDocument, hit: tuple[int, int] | None, terms: SnippetTerms, at: int) -> None:
         self._document, self._hit, self._terms = document, hit, terms
         self._levels = {heading.line: heading.level for heading in _headings(document)}
         self._at_line, self._at_column = _locate(document.text, at)
@@ -177,9 +175,7 @@ def _to_index(lines: tuple[int, int] | None, first_line: int) -> tuple[int, int]
     return (lines[0] - first_line, lines[1] - first_line) if lines else None
 
 
-def _choose_part(
-    lines: list[str], hit: tuple[int, int] | None, wanted: tuple[int, int] | None
-) -> tuple[int, int]:
+def _choose_part(lines: list[str], hit: tuple[int, int] | None, wanted: tuple[int, int] | None) -> tuple[int, int]:
     """Return which lines are shown: those that are wanted, else those around the hit; the end is not included."""
     count = len(lines)
     if wanted is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -14,7 +15,6 @@ from bunko.search.request import RANKING_OPTIONS, SearchRequest
 
 RESULTS_OF_A_PAGE = 10
 _RESULTS_OF_A_DOCUMENT = 3
-_EXCERPT_CHARS = 220
 # What is only about one answer, not about what is searched.
 _PASSING = ("part",)
 
@@ -51,13 +51,11 @@ class PageQuery(SearchQuery):
             update={
                 "top_k": self.top_k or RESULTS_OF_A_PAGE,
                 "per_document": self.per_document or _RESULTS_OF_A_DOCUMENT,
-                "extract": "snippet",
+                "extract": "chunk",
                 "explain": explain,
             }
         )
-        from dataclasses import replace
-
-        return replace(query.request(), max_chars=_EXCERPT_CHARS)
+        return replace(query.request(), join_chunks=False)  # each result has the score that it shows
 
     def parameters(self, **changes: Any) -> list[tuple[str, str]]:
         """Return its parameters with some changes, without those that say nothing."""

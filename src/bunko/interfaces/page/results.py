@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,15 @@ from bunko.interfaces.page.why import Why, explain_result
 from bunko.interfaces.text import single_line
 from bunko.search.passages import display_label, snippet_terms
 from bunko.text.hidden_chars import remove_hidden_chars
-from bunko.text.snippets import SnippetTerms, highlight_ranges
+from bunko.text.snippets import SnippetTerms, highlight_ranges, snippet_range
 
 if TYPE_CHECKING:
     from bunko.library.page import Page
     from bunko.search.paging import PageItem
 
 _MAX_TAGS = 6
+_EXCERPT_CHARS = 220
+_HEADING_MARK = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,7 @@ def build_results(page: Page, query: PageQuery, before: Sequence[str] = ()) -> l
     """Return the results of a page; `before` are the keys of the same search with the settings as they are."""
     terms = snippet_terms(page.searched_query)
     first = _first_number(query)
-    return [
-        _build_result(item, number, query, terms, before) for number, item in enumerate(page.results, first)
-    ]
+    return [_build_result(item, number, query, terms, before) for number, item in enumerate(page.results, first)]
 
 
 def result_key(item: PageItem) -> str:
@@ -80,15 +81,27 @@ def mark_terms(text: str, terms: SnippetTerms) -> list[Segment]:
     return [segment for segment in (*segments, Segment(text[position:])) if segment.text]
 
 
+def as_paragraph(text: str) -> str:
+    """Return a text in one paragraph, without the marks of headings."""
+    return " ".join(_HEADING_MARK.sub("", text).split())
+
+
+def _excerpt(text: str, terms: SnippetTerms) -> list[Segment]:
+    """Return the part of a text around the terms of the query."""
+    paragraph = as_paragraph(text)
+    start, end = snippet_range(paragraph, terms, _EXCERPT_CHARS)
+    before, after = "… " if start else "", " …" if end < len(paragraph) else ""
+    segments = [Segment(before), *mark_terms(paragraph[start:end], terms), Segment(after)]
+    return [segment for segment in segments if segment.text]
+
+
 def _first_number(query: PageQuery) -> int:
     # A cursor is a digest, then the number of hits before it.
     parts = query.cursor.split(".")
     return int(parts[1]) + 1 if len(parts) > 1 and parts[1].isdigit() else 1
 
 
-def _build_result(
-    item: PageItem, number: int, query: PageQuery, terms: SnippetTerms, before: Sequence[str]
-) -> Result:
+def _build_result(item: PageItem, number: int, query: PageQuery, terms: SnippetTerms, before: Sequence[str]) -> Result:
     passage, hit = item.passage, item.passage.hit
     lines = f"L{passage.first_line}-L{passage.last_line}"
     labels = [display_label(label) for label in heading_labels(passage)]
@@ -97,14 +110,13 @@ def _build_result(
     trail = list(dict.fromkeys(label for label in (title, *labels[:-1]) if label and label != name))
     parameters: dict[str, Any] = {"hit": lines, "q": query.q, "at": passage.start}
     text = remove_hidden_chars(body_text(item, titles=(hit.title,))).strip() or remove_hidden_chars(item.text).strip()
-    is_cut = passage.chars_after > 0 and passage.text.strip() != passage.hit.chunk.text.strip()
     key = result_key(item)
     return Result(
         number=number,
         key=key,
         name=name,
         trail=trail,
-        excerpt=[*mark_terms(text, terms), *([Segment(" …")] if is_cut else [])],
+        excerpt=_excerpt(text, terms),
         tool=single_line(hit.tool),
         uri=hit.uri,
         location=single_line(location(passage)),

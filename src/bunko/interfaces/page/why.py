@@ -105,7 +105,9 @@ def _part_rows(parts: list[dict[str, Any]], highest: float) -> list[PartRow]:
 
 def _term_row(term: dict[str, Any], highest: float) -> TermRow:
     bar = Bar(term["kind"], 0.0, _width(term["score"], highest))
-    return TermRow(remove_hidden_chars(term["term"]), term["kind"], f"{term['score']:.4f}", term["score"] > 0, term["fields"], bar)
+    return TermRow(
+        remove_hidden_chars(term["term"]), term["kind"], f"{term['score']:.4f}", term["score"] > 0, term["fields"], bar
+    )
 
 
 def _width(value: float, highest: float) -> float:
