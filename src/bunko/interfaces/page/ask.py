@@ -14,7 +14,6 @@ from bunko.interfaces.page.results import as_paragraph
 from bunko.interfaces.text import single_line
 from bunko.search.citations import parse_citation
 from bunko.search.passages import display_label
-from bunko.search.request import SearchRequest
 from bunko.text.hidden_chars import remove_hidden_chars
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class AskPage(PageView):
         status = 200
         if question:
             try:
-                answer = library.ask(SearchRequest(question, tool or None))
+                answer = library.ask(question, tool=tool or None)
                 values["answer"] = _answer_values(request, answer, strict=is_strict)
             except BunkoError as error:
                 values["error"], status = error_values(request, error), error_status(error)

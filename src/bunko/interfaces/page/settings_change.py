@@ -48,6 +48,6 @@ class SettingsChangePage(PageView):
         tool = searched_tool(library, query)
         if tool is None:
             raise UnknownName("Settings belong to one tool", hint="Choose the tool first.")
-        library.set_search_settings(tool.name, new_settings(tool, query))
+        library.tool_care.update(tool.name, search=new_settings(tool, query))
         kept = query.address(**dict.fromkeys(RANKING_OPTIONS), tuning=True)
         return RedirectResponse(kept, 303)
