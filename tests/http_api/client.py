@@ -33,8 +33,10 @@ class Reply(NamedTuple):
 class ApiClient:
     """A client of the API over a library."""
 
-    def __init__(self, library: Library, caller: Caller = EVERYTHING, *, is_local: bool = False) -> None:
-        self.registry = ToolRegistry(lambda: library)
+    def __init__(
+        self, library: Library, caller: Caller = EVERYTHING, *, is_local: bool = False, read_only: bool = False
+    ) -> None:
+        self.registry = ToolRegistry(lambda: library, read_only=read_only)
         self.caller = caller
         self._app = build_api(self.registry, is_local_user=lambda _: is_local)
 
