@@ -68,6 +68,8 @@ class TagsReply(TypedDict):
 
 def list_recent_memos(call: Call, query: RecentQuery) -> dict[str, Any]:
     """Show the latest memos by date, each with its beginning."""
+    if not _has_memos(call):
+        return {"memos": []}
     names = call.library.assistant_names()
     documents = call.library.recent_documents(limit=query.limit, kinds=kinds_of_section("memos"), where=query.filter())
     return {
@@ -88,8 +90,14 @@ def list_recent_memos(call: Call, query: RecentQuery) -> dict[str, Any]:
 
 def list_memo_tags(call: Call, query: MemosQuery) -> dict[str, Any]:
     """List the tags of memos with how many memos have each, the most used first."""
+    if not _has_memos(call):
+        return {"tags": []}
     tags = call.library.tags(kinds=kinds_of_section("memos"), where=query.filter())
     return {"tags": [{"tag": tag, "count": count} for tag, count in tags]}
+
+
+def _has_memos(call: Call) -> bool:
+    return any(tool.active and tool.kind in kinds_of_section("memos") for tool in call.library.tools())
 
 
 ENDPOINTS = [
