@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import json
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import anyio
 import pytest
@@ -18,7 +21,7 @@ from bunko.interfaces.http import app as http_app
 from bunko.interfaces.http import connections
 from bunko.interfaces.http.app import build_server
 from bunko.interfaces.http.listener import open_listening_socket
-from tests.http.server import BEARER, PATIENCE, Site
+from tests.http.server import BEARER, PATIENCE, Site, serve_site
 
 
 class SlowServer:
@@ -31,7 +34,7 @@ class SlowServer:
         )
 
     async def _stream(self, _: Request) -> Response:
-        async def events() -> Iterator[str]:  # type: ignore[misc]
+        async def events() -> AsyncIterator[str]:
             yield "data: first\n\n"
             await anyio.sleep_forever()
 
@@ -114,3 +117,21 @@ def test_twenty_streams_keep_no_search_waiting(site: Site) -> None:
         assert len(threads) < 10  # no stream has one of its own
         for _ in range(30):
             assert site.call("/api/v1/search?q=%E4%BA%AC%E9%83%BD", **BEARER).status == 200
+
+
+@pytest.mark.slow
+def test_questions_that_wait_for_a_model_keep_no_search_waiting(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as model, ExitStack() as stack:
+        chat = {"PROVIDER": "ollama", "MODEL": "silent", "BASE_URL": f"http://127.0.0.1:{model.getsockname()[1]}/v1"}
+        environ = {f"BUNKO_CHAT_{name}": value for name, value in chat.items()}
+        site = stack.enter_context(serve_site(tmp_path, **environ))
+        body, headers = json.dumps({"question": "京都の寺は?"}), {"Content-Type": "application/json", **BEARER}
+        questions = []
+        for _ in range(60):
+            question = http.client.HTTPConnection("127.0.0.1", site.port, timeout=PATIENCE)
+            stack.callback(question.close)
+            question.request("POST", "/api/v1/ask", body, headers)
+            questions.append(question)
+        model.accept()[0].close()  # at least one of them has come as far as the model
+        assert site.call("/api/v1/search?q=%E4%BA%AC%E9%83%BD").status == 200
+        model.close()

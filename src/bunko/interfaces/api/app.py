@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.api")
 
-# Requests that run at once; more wait a moment, then get an error.
-_MAX_CALLS, _MAX_WAIT_SECONDS = 40, 10.0
+# Requests that run at once; more wait a moment, then get an error. Long ones are on their own, so that searches never
+# wait for them.
+_MAX_CALLS, _MAX_LONG_CALLS, _MAX_WAIT_SECONDS = 40, 10, 10.0
 _HEADERS = {"Cache-Control": "private, no-store", "X-Content-Type-Options": "nosniff", "Vary": "Authorization, Cookie"}
 _INTERNAL = RequestError("The request failed with an internal error", hint="See the log of the server.", status=500)
 
@@ -54,6 +55,7 @@ class _Api:
         self._registry, self._is_local_user = registry, is_local_user
         self._events = EventFeed(registry)
         self._workers = Workers("requests", max_threads=_MAX_CALLS, max_wait_seconds=_MAX_WAIT_SECONDS)
+        self._long_workers = Workers("long requests", max_threads=_MAX_LONG_CALLS, max_wait_seconds=_MAX_WAIT_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -88,7 +90,8 @@ class _Api:
             headers = _HEADERS | {"X-Accel-Buffering": "no"}
             return StreamingResponse(endpoint.answer(call, **arguments), 200, headers, "text/event-stream")
         if not endpoint.has_etag:
-            return _json_response(await self._workers.run(lambda: endpoint.answer(call, **arguments)), endpoint.status)
+            workers = self._long_workers if endpoint.is_long or endpoint.right == "write" else self._workers
+            return _json_response(await workers.run(lambda: endpoint.answer(call, **arguments)), endpoint.status)
         key = f"{path}?{request.scope['query_string'].decode('latin-1')}"
         known_tags = request.headers.get("if-none-match", "")
         reply, etag = await self._workers.run(_answer_if_changed, endpoint, call, arguments, key, known_tags)

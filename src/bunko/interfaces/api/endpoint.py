@@ -58,6 +58,7 @@ class Endpoint:
     errors: Sequence[int] = ()  # statuses of errors that only this endpoint has
     has_etag: bool = False  # whether the reply depends on the request and the library only
     needs_local_user: bool = False
+    is_long: bool = False  # whether it may wait for a model or another server, as one that writes waits for an import
     is_stream: bool = False  # whether it answers with server-sent events, which the function yields
 
     @cached_property

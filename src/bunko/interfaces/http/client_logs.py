@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 
@@ -16,7 +17,10 @@ _MAX_CHARS = 200
 
 
 class ClientLogFilter(logging.Filter):
-    """Cleans warnings about requests, and lets one through now and then; those about clients that have gone, never."""
+    """Cleans warnings about requests, and lets one through now and then.
+
+    Those about clients that have gone, and about requests that ended with the server, are left out.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,7 +29,7 @@ class ClientLogFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is logged."""
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, ClientDisconnect):
+        if isinstance(error, ClientDisconnect | asyncio.CancelledError):
             return False
         if record.levelno != logging.WARNING:
             return True

@@ -64,4 +64,4 @@ def ask(call: Call, body: AskBody) -> dict[str, Any]:
     return answer_to_dict(call.library.ask(body.question, tool=tools, use_model=body.use_model), strict=body.strict)
 
 
-ENDPOINTS = [Endpoint("POST", "/ask", ask, AnswerReply, right="read")]
+ENDPOINTS = [Endpoint("POST", "/ask", ask, AnswerReply, right="read", is_long=True)]

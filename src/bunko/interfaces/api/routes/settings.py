@@ -57,5 +57,5 @@ def list_embedders(call: Call) -> dict[str, Any]:
 
 ENDPOINTS = [
     Endpoint("GET", "/settings", show_settings, SettingsReply, right="read"),
-    Endpoint("GET", "/embedders", list_embedders, EmbeddersReply, right="read"),
+    Endpoint("GET", "/embedders", list_embedders, EmbeddersReply, right="read", is_long=True),
 ]

@@ -274,7 +274,7 @@ def _tool_fields(call: Call, tool: Tool) -> dict[str, Any]:
 ENDPOINTS = [
     Endpoint("GET", "/tools", list_tools, ToolsReply, right="read"),
     Endpoint("POST", "/tools", add_tool, ToolFields, right="write", status=201),
-    Endpoint("GET", "/tools/routing", check_routing, RoutingReply, right="read"),
+    Endpoint("GET", "/tools/routing", check_routing, RoutingReply, right="read", is_long=True),
     Endpoint("GET", "/tools/{name}", show_tool, ToolDetails, right="read"),
     Endpoint("PATCH", "/tools/{name}", change_tool, ToolFields, right="write"),
     Endpoint("DELETE", "/tools/{name}", delete_tool, DeletedReply, right="write"),
