@@ -82,7 +82,7 @@ def test_every_answer_that_a_browser_may_show_has_its_headers(site: Site, path: 
     reply = site.ask(path, **headers)
     assert reply.headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
     assert reply.headers["X-Content-Type-Options"] == "nosniff"
-    assert reply.headers["Referrer-Policy"] == "no-referrer"
+    assert reply.headers["Referrer-Policy"] == "same-origin"
     assert reply.headers["Cross-Origin-Opener-Policy"] == "same-origin"
     assert reply.headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert "camera=()" in reply.headers["Permissions-Policy"]

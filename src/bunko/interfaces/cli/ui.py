@@ -91,12 +91,7 @@ def _open_browser(address: str, links: LoginLinks, stack: ExitStack) -> None:
     stack.callback(folder.cleanup)
     # Other users of this machine see the arguments of programs, so the browser gets a file that only its user can read.
     file = folder.path / "bunko.html"
-    link = html.escape(f"{address}login?token={links.create()}")
-    file.write_text(
-        f'<!doctype html><meta charset="utf-8"><title>bunko</title>'
-        f'<meta http-equiv="refresh" content="0;url={link}"><a href="{link}">bunko</a>\n',
-        encoding="utf-8",
-    )
+    write_redirect(file, f"{address}login?token={links.create()}")
 
     def open_file() -> None:
         if not _start_browser(file):
@@ -104,6 +99,16 @@ def _open_browser(address: str, links: LoginLinks, stack: ExitStack) -> None:
             _print_link(address, links)
 
     threading.Thread(target=open_file, name="bunko-browser", daemon=True).start()
+
+
+def write_redirect(file: Path, address: str) -> None:
+    """Write a page that leads to an address."""
+    link = html.escape(address)
+    file.write_text(
+        f'<!doctype html><meta charset="utf-8"><title>bunko</title>'
+        f'<meta http-equiv="refresh" content="0;url={link}"><a href="{link}">bunko</a>\n',
+        encoding="utf-8",
+    )
 
 
 def _start_browser(file: Path) -> bool:
