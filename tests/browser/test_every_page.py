@@ -50,6 +50,15 @@ def test_a_page_is_accessible_and_fits_the_screen(
     assert_accessible(page)
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_description_of_the_api_is_accessible(open_page: PageOpener, scheme: Scheme, width: Width) -> None:
+    page = open_page("/api/docs", scheme=scheme, width=width)
+    keep_screenshot(page, f"api/{scheme}-{width}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[width][0]
+    assert_accessible(page)
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_weighs_no_more_than_150_kilobytes(open_page: PageOpener, name: str) -> None:
     page = open_page.open_blank(signed_in=name != "sign-in")

@@ -13,13 +13,14 @@ from bunko.interfaces.api.openapi import describe_api
 
 _STYLE_PATH, _DESCRIPTION_PATH = "/api/docs.css", f"{PREFIX}/openapi.json"
 _STYLE = """\
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem; }
+:root { color-scheme: light dark; background: light-dark(#fdfcf9, #16181b); color: light-dark(#1f2328, #e8e6e1); }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; overflow-wrap: anywhere; padding: 1rem; }
+a { color: light-dark(#9a3f1c, #f0a07c); }
 code, pre { font-family: ui-monospace, monospace; font-size: 0.9em; }
 section { border-top: 1px solid; margin-top: 1.5rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid; padding: 0.25rem 0.5rem; text-align: left; vertical-align: top; }
-.wide { overflow-x: auto; }
+.wide { overflow-wrap: normal; overflow-x: auto; }
 """
 
 
@@ -44,7 +45,7 @@ def docs_page() -> tuple[str, str]:
     sections = "".join(_section(api, *operation) for operation in operations)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>API of bunko</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f'<link rel="stylesheet" href="{_STYLE_PATH}"></head><body><main><h1>API of bunko</h1>'
         f"<p>{escape(api['info']['description'])} Version {escape(api['info']['version'])}, "
         f'<a href="{_DESCRIPTION_PATH}">OpenAPI description</a>.</p>'
@@ -64,7 +65,7 @@ def _section(api: Mapping[str, Any], path: str, method: str, operation: Mapping[
         for name, place, schema, text, is_required in parameters
     )
     head = "<tr><th scope=col>name</th><th scope=col>in</th><th scope=col>type</th><th scope=col>meaning</th></tr>"
-    table = f'<div class="wide"><table>{head}{rows}</table></div>' if rows else ""
+    table = f'<div class="wide" tabindex="0"><table>{head}{rows}</table></div>' if rows else ""
     replies = "".join(
         f"<p>{status}: {escape(_type_name(api, content['schema']))}</p>"
         for status, reply in operation["responses"].items()
