@@ -1,0 +1,87 @@
+"""Documents that were made to break a page: results, documents and the library show them as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.hostile import (
+    ADDRESS_TOOL,
+    ADDRESSES,
+    BIDI_CHARS,
+    DOCUMENTS,
+    LARGE_TOOL,
+    TOOL,
+    assert_harmless,
+    build_hostile_library,
+    document_path,
+)
+from tests.browser.opener import PageOpener
+from tests.browser.served import ServedPage, serve_page
+
+_WORDS = [*(word for word, _ in DOCUMENTS.values()), *ADDRESSES.values()]
+
+
+@pytest.fixture(scope="module")
+def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+    """The served library of hostile documents."""
+    with serve_page(build_hostile_library(tmp_path_factory.mktemp("hostile"))) as served:
+        yield served
+
+
+@pytest.fixture
+def open_hostile(browser: Browser, hostile_page: ServedPage) -> Iterator[PageOpener]:
+    """Open its pages. Nothing may be blocked either: the policy is the second wall, not the first."""
+    opener = PageOpener(browser, hostile_page)
+    yield opener
+    opener.close()
+    assert opener.problems == []
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["scripts", "no-scripts"])
+@pytest.mark.parametrize("word", _WORDS)
+def test_a_hostile_document_is_found_and_shown_as_text(open_hostile: PageOpener, word: str, javascript: bool) -> None:
+    page = open_hostile(f"/?q={word}", javascript=javascript)
+    assert page.locator("main").get_by_text(word).count() >= 1
+    if javascript:
+        assert_harmless(page)
+        page.mouse.move(400, 300)
+        assert page.evaluate("window.injected") is None
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_hostile_document_is_read_as_text(open_hostile: PageOpener, name: str) -> None:
+    page = open_hostile(document_path(TOOL, name))
+    word, text = DOCUMENTS[name]
+    # Each character is there to be read, except those that turn the direction of writing.
+    assert f"{word} {BIDI_CHARS.sub('', text)}" in BIDI_CHARS.sub("", page.locator("main").inner_text())
+    assert_harmless(page)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_never_becomes_a_script(open_hostile: PageOpener, address: str) -> None:
+    page = open_hostile(document_path(ADDRESS_TOOL, address))
+    assert page.locator("main").get_by_text(ADDRESSES[address]).count() >= 1
+    assert_harmless(page)
+
+
+def test_a_query_is_shown_as_text(open_hostile: PageOpener) -> None:
+    page = open_hostile("/?q=%22%3E%3Cscript%3Ewindow.injected=1%3C/script%3E%E2%80%AE&tag=%3Cimg+src=x+onerror=1%3E")
+    assert_harmless(page)
+
+
+def test_a_single_line_of_five_megabytes_is_found_and_read(open_hostile: PageOpener) -> None:
+    page = open_hostile("/?q=longword")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    assert_harmless(page)
+    page = open_hostile(document_path(LARGE_TOOL, "long-line.md"), width="phone")
+    assert "longword" in page.locator("main").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_thousands_of_headings_do_not_make_a_page_unusable(open_hostile: PageOpener) -> None:
+    page = open_hostile(document_path(LARGE_TOOL, "headings.md"))
+    assert "manyword" in page.locator("main").inner_text()
+    assert page.evaluate("document.querySelectorAll('*').length") < 20_000
