@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,25 @@ def test_each_part_can_be_off(off: Part, tmp_path: Path) -> None:
         found = statuses(site)
     assert found[off] == 404
     assert {part for part, status in found.items() if status == 404} - {"api"} == {off} - {"api"}
+
+
+@pytest.mark.parametrize(
+    ("imported", "missing"),
+    [
+        ("bunko.interfaces.cli.main, bunko.interfaces.cli.search, bunko.interfaces.cli.ui", "starlette jinja2 mcp"),
+        pytest.param(
+            "bunko.interfaces.mcp.server", "jinja2 bunko.interfaces.api bunko.interfaces.page", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "bunko.interfaces.http.app",
+            "jinja2 bunko.interfaces.mcp bunko.interfaces.api bunko.interfaces.page",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_part_that_is_not_needed_is_not_even_imported(imported: str, missing: str) -> None:
+    code = f"import sys, {imported}; print([name for name in {missing.split()} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_assets_need_no_session_and_the_page_does(site: Site) -> None:

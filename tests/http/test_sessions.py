@@ -165,6 +165,13 @@ def test_nobody_can_change_what_a_session_says(site: Site) -> None:
         assert site.ask("/", Cookie=f"{name}={changed}").status == 401, changed
 
 
+def test_only_the_link_of_this_process_makes_somebody_its_user(site: Site) -> None:
+    pasted = cookie_of(post_token(site, TOKEN))
+    assert site.ask("/api/v1/folders", Cookie=site.session).status == 200
+    assert site.ask("/api/v1/folders", Cookie=pasted).status == 403
+    assert site.call("/api/v1/folders").status == 403
+
+
 def test_whoever_signs_out_has_no_session(site: Site) -> None:
     reply = site.ask("/logout", method="POST", Cookie=site.session, Origin=site.address)
     assert (reply.status, reply.headers["Location"]) == (303, "/login")

@@ -196,11 +196,13 @@ def test_imports_and_the_state_of_the_index_are_published(port: int, docs: Path)
 def test_requests_are_counted_by_path_and_status_and_strange_paths_together(port: int) -> None:
     ask(port, "/healthz")
     ask(port, "/mcp")
+    ask(port, "/api/v1/status")
     for number in range(3):
         ask(port, f"/{SECRET_WORDS.encode().hex()}/{number}", **BEARER)
     samples = read_metrics(port)
     assert samples["bunko_http_requests_total{path=/healthz},{status=200}"] == 1
     assert samples["bunko_http_requests_total{path=/mcp},{status=401}"] == 1
+    assert samples["bunko_http_requests_total{path=/api},{status=401}"] == 1
     assert samples["bunko_http_requests_total{path=other},{status=404}"] == 3
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bunko import __version__
 from bunko.activity import ImportResult, SearchResult
+from bunko.interfaces.http.parts import part_of
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -86,7 +87,8 @@ class ServerMetrics:
 
     def count_request(self, path: str, status: int) -> None:
         """Count an HTTP request."""
-        self._requests.labels(path if path in PATHS else "other", str(status)).inc()
+        label = "/api" if part_of(path) == "api" else path if path in PATHS else "other"
+        self._requests.labels(label, str(status)).inc()
 
     def render(self, state: LibraryState) -> tuple[bytes, str]:
         """Return the metrics as text, and its media type."""
