@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,17 +94,23 @@ def serve_app(registry: ToolRegistry, **options: Any) -> Iterator[int]:
 
 @contextmanager
 def serve_site(
-    folder: Path, *, parts: Collection[Part] = ALL_PARTS, documents: Path = EXAMPLES, **environ: str
+    folder: Path,
+    *,
+    parts: Collection[Part] = ALL_PARTS,
+    documents: Path = EXAMPLES,
+    environ: Mapping[str, str] | None = None,
+    requests_per_second: float = 1000.0,
 ) -> Iterator[Site]:
     """Serve a library in this folder, with some documents as a tool called `notes`, while the block runs."""
     links = LoginLinks()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
         patch.setenv("XDG_DATA_HOME", str(folder / "data"))
-        with open_library(locate_library(library=folder / "library", environ={}), environ=environ) as library:
+        with open_library(locate_library(library=folder / "library", environ={}), environ=environ or {}) as library:
             library.add(documents, name="notes", description="Notes, decisions and recipes of a small team.")
             library.import_("notes")
-            with serve_app(ToolRegistry(lambda: library), links=links, parts=parts) as port:
+            options = {"links": links, "parts": parts, "requests_per_second": requests_per_second}
+            with serve_app(ToolRegistry(lambda: library), **options) as port:
                 site = Site(port, library, links)
                 yield Site(port, library, links, sign_in(site) if "page" in parts else "")
 

@@ -124,7 +124,7 @@ def test_questions_that_wait_for_a_model_keep_no_search_waiting(tmp_path: Path) 
     with socket.create_server(("127.0.0.1", 0), backlog=128) as model, ExitStack() as stack:
         chat = {"PROVIDER": "ollama", "MODEL": "silent", "BASE_URL": f"http://127.0.0.1:{model.getsockname()[1]}/v1"}
         environ = {f"BUNKO_CHAT_{name}": value for name, value in chat.items()}
-        site = stack.enter_context(serve_site(tmp_path, **environ))
+        site = stack.enter_context(serve_site(tmp_path, environ=environ))
         body, headers = json.dumps({"question": "京都の寺は?"}), {"Content-Type": "application/json", **BEARER}
         questions = []
         for _ in range(60):

@@ -75,9 +75,15 @@ def is_local_user(request: Any) -> bool:
     return _identity_of(request).is_local_user and client[0] in LOOPBACK_HOSTS
 
 
+def find_identity(scope: Scope) -> Identity | None:
+    """Return who sends a request, or None for one that anybody may send."""
+    identity = scope.get(_IDENTITY_KEY)
+    return identity if isinstance(identity, Identity) else None
+
+
 def _identity_of(request: Any) -> Identity:
-    identity = request.scope.get(_IDENTITY_KEY) if request is not None else None
-    if not isinstance(identity, Identity):
+    identity = find_identity(request.scope) if request is not None else None
+    if identity is None:
         raise AccessDenied("Nobody has checked who sends this request", hint=ASK_HINT)
     return identity
 

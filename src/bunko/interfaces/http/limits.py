@@ -7,10 +7,9 @@ from collections import deque
 from time import monotonic
 
 from starlette.datastructures import Headers
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bunko.interfaces.http.authorization import caller_of
+from bunko.interfaces.http.authorization import find_identity
 from bunko.interfaces.http.parts import part_of
 from bunko.interfaces.http.refusals import refuse
 
@@ -87,7 +86,10 @@ class RateLimit:
 
     def _take(self, scope: Scope) -> float:
         """Count a request; return how many seconds to wait if it is one too many."""
-        name, moment = caller_of(Request(scope), is_local=False).name, monotonic()
+        identity = find_identity(scope)
+        if identity is None:  # styles and scripts, which are in memory
+            return 0.0
+        name, moment = identity.caller.name, monotonic()
         left, counted_at = self._buckets.pop(name, (self._capacity, moment))
         left = min(self._capacity, left + (moment - counted_at) * self._per_second)
         is_allowed = left >= 1
