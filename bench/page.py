@@ -53,6 +53,10 @@ _WATCH_RESULTS = """() => {
         requestAnimationFrame(() => requestAnimationFrame(now => { window.shown = now; }));
     }).observe(document.querySelector("main"), { childList: true, subtree: true, characterData: true });
 }"""
+_WAIT_FOR_RESULTS = """() => new Promise(resolve => {
+    const look = () => window.shown > 0 ? resolve(window.shown - window.lastKey) : setTimeout(look, 5);
+    look();
+})"""
 # Runs before the page: the longest time in which it could not answer to a key or a click.
 _WATCH_FREEZES = """
     window.longest = 0;
@@ -112,8 +116,7 @@ def measure_typing(page: Page, address: str) -> Times:
         page.wait_for_timeout(_QUIET_MILLISECONDS)
         # Japanese reaches a page in pieces, one for each conversion; a key at a time is more work for it.
         field.press_sequentially(query, delay=_KEY_MILLISECONDS)
-        page.wait_for_function("window.shown > 0")
-        times.append(page.evaluate("window.shown - window.lastKey"))
+        times.append(page.evaluate(_WAIT_FOR_RESULTS))
     return Times(times)
 
 
