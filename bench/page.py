@@ -53,8 +53,13 @@ _WATCH_RESULTS = """() => {
         requestAnimationFrame(() => requestAnimationFrame(now => { window.shown = now; }));
     }).observe(document.querySelector("main"), { childList: true, subtree: true, characterData: true });
 }"""
-_WAIT_FOR_RESULTS = """() => new Promise(resolve => {
-    const look = () => window.shown > 0 ? resolve(window.shown - window.lastKey) : setTimeout(look, 5);
+_WAIT_FOR_RESULTS = """() => new Promise((resolve, reject) => {
+    const end = performance.now() + 20000;
+    const look = () => {
+        if (window.shown > 0) resolve(window.shown - window.lastKey);
+        else if (performance.now() > end) reject(new Error("no result within 20 s"));
+        else setTimeout(look, 5);
+    };
     look();
 })"""
 # Runs before the page: the longest time in which it could not answer to a key or a click.

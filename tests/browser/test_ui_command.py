@@ -51,7 +51,8 @@ def test_the_link_of_bunko_ui_signs_a_browser_in_once(
     with _run_ui(library_folder, tmp_path / "output", "--no-open"):
         link = _wait_for_link(tmp_path / "output")
         address = link.partition("/login")[0]
-        page = context.new_page()
+        page, failed = context.new_page(), []
+        page.on("response", lambda response: failed.append(response.url) if response.status >= 400 else None)
         page.goto(link)
         assert page.url == f"{address}/"
         assert page.locator("#query").is_visible()
@@ -61,6 +62,8 @@ def test_the_link_of_bunko_ui_signs_a_browser_in_once(
         assert page.evaluate("document.cookie") == ""
         page.goto(f"{address}/?q=京都")
         assert page.locator("#query").input_value() == "京都"
+        assert page.evaluate("document.styleSheets.length") >= 1
+        assert failed == []
         with browser.new_context(locale="ja-JP") as another:
             page = another.new_page()
             page.goto(link)
