@@ -20,9 +20,10 @@ from urllib.request import url2pathname
 import pytest
 
 from bunko.interfaces.cli import ui
+from bunko.interfaces.page.assets import asset_url
 from tests.conftest import Run
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 # A browser that notes what it was started with, and what it was shown.
 BROWSER = """\
 import pathlib, sys, urllib.parse, urllib.request
@@ -130,6 +131,7 @@ def test_the_browser_is_opened_with_a_link_that_works_once_and_that_nobody_else_
         session = reply.headers["Set-Cookie"].partition(";")[0]
         assert process.get("/", Cookie=session).status == 200
         assert process.get("/api/v1/status", Cookie=session).status == 200
+        assert process.get(asset_url("css/base.css")).status == 200
         assert process.get(f"/{link}").status == 401
         assert process.get("/").status == 401
         file = Path(url2pathname(urlsplit(arguments.splitlines()[-1]).path))
