@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bunko.interfaces.tools import jobs
 from bunko.library.library import Library
 from bunko.types.access import ALL_RIGHTS, Caller
 from tests.http_api.client import ApiClient
@@ -135,6 +136,14 @@ def test_a_running_job_is_cancelled(owner: ApiClient, notes: Path, monkeypatch: 
     assert wait_for_job(owner, job_id)["status"] == "cancelled"
     assert [job["id"] for job in owner.get("/jobs").json["jobs"]] == [job_id]
     assert owner.get("/jobs/nothing").status == 404
+
+
+def test_too_many_jobs_are_refused_for_now(owner: ApiClient, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_notes(owner, notes)
+    monkeypatch.setattr(jobs, "_MAX_RUNNING_JOBS", 0)
+    reply = owner.post("/tools/notes/import")
+    assert (reply.status, reply.headers["retry-after"]) == (429, "5")
+    assert reply.json["hint"] == "Wait for one of them, or cancel it with DELETE /api/v1/jobs/ID."
 
 
 def test_bodies_must_be_json_objects(owner: ApiClient) -> None:

@@ -150,7 +150,7 @@ def _no_endpoint_error(path: str, methods: list[str]) -> RequestError:
 
 def _problem_response(error: BunkoError) -> Response:
     headers = error.headers if isinstance(error, RequestError) else {}
-    if error_status(error) == 503:
+    if error_status(error) in (429, 503):
         headers = {**headers, "Retry-After": str(problems.RETRY_SECONDS)}
     return Response(_encode(problem_of(error)), error_status(error), _HEADERS | headers, media_type=problems.MEDIA_TYPE)
 

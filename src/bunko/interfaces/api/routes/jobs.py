@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from bunko.errors import LibraryBusy
 from bunko.interfaces.api.endpoint import Call, Endpoint
+from bunko.interfaces.api.problems import RequestError
+from bunko.interfaces.tools.tool import ToolCall, ToolReply
 
 
 class JobFields(TypedDict):
@@ -32,6 +36,16 @@ class StartedReply(TypedDict):
     """What was started."""
 
     job: JobFields
+
+
+def start_job(call: Call, name: str, run: Callable[[ToolCall], ToolReply]) -> dict[str, Any]:
+    """Start something in the background, unless too much runs already; return the reply."""
+    try:
+        return {"job": call.jobs.start(name, run, ToolCall(call.library, {})).to_dict()}
+    except LibraryBusy as error:
+        raise RequestError(
+            error.message, hint="Wait for one of them, or cancel it with DELETE /api/v1/jobs/ID.", status=429
+        ) from error
 
 
 def list_jobs(call: Call) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from bunko.errors import QueryError, SettingsError
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
-from bunko.interfaces.api.routes.jobs import StartedReply
+from bunko.interfaces.api.routes.jobs import StartedReply, start_job
 from bunko.interfaces.api.routes.status import ToolState
 from bunko.interfaces.serialize import report_to_dict
 from bunko.interfaces.serialize_library import details_to_dict, routing_to_dict, tool_to_dict
@@ -261,7 +261,7 @@ def import_tool(call: Call, name: str, body: ImportOptions) -> dict[str, Any]:
         report = tool_call.library.tool_care.import_tool(tool.name, mode=body.mode, observer=observer)
         return ToolReply("", {"tool": tool.name} | report_to_dict(report))
 
-    return {"job": call.jobs.start("import", run, ToolCall(call.library, {})).to_dict()}
+    return start_job(call, "import", run)
 
 
 def _tool_fields(call: Call, tool: Tool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
-from bunko.interfaces.api.routes.jobs import StartedReply
+from bunko.interfaces.api.routes.jobs import StartedReply, start_job
 from bunko.interfaces.serialize_library import web_tool_to_dict
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.web import CollectResult
@@ -92,7 +92,7 @@ def add_web_pages(call: Call, body: Pages) -> dict[str, Any]:
     def run(tool_call: ToolCall) -> ToolReply:
         return _reply(tool_call.library.web.add_pages(body.urls, observer=_observer(tool_call)))
 
-    return {"job": call.jobs.start("pages", run, ToolCall(call.library, {})).to_dict()}
+    return start_job(call, "pages", run)
 
 
 def crawl_site(call: Call, body: Crawl) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def crawl_site(call: Call, body: Crawl) -> dict[str, Any]:
     def run(tool_call: ToolCall) -> ToolReply:
         return _reply(tool_call.library.web.crawl_site(body.url, body.pattern, observer=_observer(tool_call)))
 
-    return {"job": call.jobs.start("crawl", run, ToolCall(call.library, {})).to_dict()}
+    return start_job(call, "crawl", run)
 
 
 def delete_web_page(call: Call, query: PageQuery) -> dict[str, Any]:
