@@ -42,7 +42,7 @@ def test_a_stream_begins_with_the_state_and_follows_an_import(served: Site) -> N
         _, first = stream.next("generation")
         assert first == {"generation": served.library.store.generation()}
         started = json.loads(served.call("/api/v1/tools/notes/import", method="POST").text)["job"]
-        states = []
+        states: list[str] = []
         while not states or states[-1] == "running":
             _, job = stream.next("job")
             assert job["id"] == started["id"]

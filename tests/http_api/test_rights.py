@@ -33,8 +33,10 @@ def requests(team: Team) -> dict[tuple[str, str], list[tuple[str, dict[str, Any]
             ("/documents", {"limit": 1000}, None), ("/documents", {"tag": "budou"}, None),
             ("/documents", {"tool": "secret"}, None),
         ],
-        ("GET", "/documents/{tool}/{path}"): [(f"/documents/secret/{path}", {}, None) for path in hidden_document]
-        + [(f"/documents/pages/{page}", {}, None), ("/documents/recipes/bunko:%2F%2Fsecret%2Fone.md", {}, None)],
+        ("GET", "/documents/{tool}/{path}"): [
+            *((f"/documents/secret/{path}", {}, None) for path in hidden_document),
+            (f"/documents/pages/{page}", {}, None), ("/documents/recipes/bunko:%2F%2Fsecret%2Fone.md", {}, None),
+        ],
         ("GET", "/outlines/{tool}/{path}"): [("/outlines/secret/one.md", {}, None)],
         ("POST", "/documents/{tool}/{path}/open"): [("/documents/secret/one.md/open", {}, {})],
         ("GET", "/folders"): [("/folders", {}, None)],

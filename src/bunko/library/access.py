@@ -176,19 +176,17 @@ class LibraryAccess:
 
     def setting_rows(self) -> list[tuple[str, str, str]]:
         """Return key, value and origin of every setting, secrets masked, to whoever may change everything."""
-        self._check_all("see the settings", may=self.caller.rights.writes_all)
+        if not self.caller.rights.writes_all:
+            raise AccessDenied("This token may not see the settings", hint=ASK_HINT)
         return LoadedSettings(self.settings, dict(self._library.setting_origins), [], None).rows()
 
     def embedders(self) -> list[ProviderStatus]:
         """Return the embedders and what each lacks, to whoever may read everything."""
         from bunko.library.embedder_status import provider_statuses
 
-        self._check_all("see the embedders", may=self.caller.rights.reads_all)
+        if not self.caller.rights.reads_all:
+            raise AccessDenied("This token may not see the embedders", hint=ASK_HINT)
         return provider_statuses(self.settings)
-
-    def _check_all(self, action: str, *, may: bool) -> None:
-        if not may:
-            raise AccessDenied(f"This token may not {action}", hint=ASK_HINT)
 
     def _check_read(self, tool: str) -> None:
         if not self.caller.rights.can_read(tool):

@@ -186,7 +186,7 @@ class SqlChanges:
                 "SELECT COALESCE(MAX(redated.generation), 0) FROM redated JOIN documents ON documents.id = document_id"
                 " WHERE tool_id = ?"
             )
-        generations = [self._database.rows(query, (tool_id,), types=(INTEGER,))[0][0] for query in queries]
+        generations: list[int] = [self._database.rows(query, (tool_id,), types=(INTEGER,))[0][0] for query in queries]
         with self._database.decode_values():
             return max(*generations, int(self._meta_value(f"forgotten {tool_id}") or 0))
 
