@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from bunko.interfaces.tools.registry import ToolRegistry
+    from bunko.types.access import Caller
 
 _log = logging.getLogger("bunko.api")
 
@@ -82,26 +83,28 @@ class _Api:
         if isinstance(match, list):
             raise _no_endpoint_error(path, match)
         endpoint, values = match
-        library = await self._workers.run(self._registry.access, caller_of(request, is_local=False))
-        call = Call(library, self._registry.jobs, self._events, self._is_local_user(request))
-        self._check_rights(endpoint, call)
+        caller, is_local_user = caller_of(request, is_local=False), self._is_local_user(request)
+        self._check_rights(endpoint, caller, is_local_user=is_local_user)
         arguments = values | await _read_arguments(endpoint, request)
-        if endpoint.is_stream:
-            headers = _HEADERS | {"X-Accel-Buffering": "no"}
-            return StreamingResponse(endpoint.answer(call, **arguments), 200, headers, "text/event-stream")
-        if not endpoint.has_etag:
-            workers = self._long_workers if endpoint.is_long or endpoint.right == "write" else self._workers
-            return _json_response(await workers.run(lambda: endpoint.answer(call, **arguments)), endpoint.status)
         key = f"{path}?{request.scope['query_string'].decode('latin-1')}"
         known_tags = request.headers.get("if-none-match", "")
-        reply, etag = await self._workers.run(_answer_if_changed, endpoint, call, arguments, key, known_tags)
+
+        def answer() -> tuple[Any, str]:
+            call = Call(self._registry.access(caller), self._registry.jobs, self._events, is_local_user)
+            if endpoint.has_etag:
+                return _answer_if_changed(endpoint, call, arguments, key, known_tags)
+            return endpoint.answer(call, **arguments), ""
+
+        reply, etag = await self._workers.run(answer)
         headers = {"ETag": etag, "Cache-Control": "private, no-cache"} if etag else {}
+        if endpoint.is_stream:
+            return StreamingResponse(reply, 200, _HEADERS | {"X-Accel-Buffering": "no"}, "text/event-stream")
         if reply is None:
             return Response(status_code=304, headers=_HEADERS | headers)
         return _json_response(reply, endpoint.status, headers)
 
-    def _check_rights(self, endpoint: Endpoint, call: Call) -> None:
-        if endpoint.needs_local_user and not call.is_local_user:
+    def _check_rights(self, endpoint: Endpoint, caller: Caller, *, is_local_user: bool) -> None:
+        if endpoint.needs_local_user and not is_local_user:
             raise AccessDenied(
                 "Only whoever started this server may do that, on the same machine", hint="Start one with: bunko ui"
             )
@@ -109,7 +112,7 @@ class _Api:
             return
         if self._registry.is_read_only:
             raise AccessDenied("This server only reads", hint="Start it without --read-only.")
-        if not call.library.caller.rights.writes_some:
+        if not caller.rights.writes_some:
             raise AccessDenied("This token may not change the library", hint=ASK_HINT)
 
 
