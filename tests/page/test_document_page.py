@@ -35,7 +35,7 @@ def test_a_large_document_is_shown_in_parts_that_lead_to_each_other(
     library.reindex()
     around = browser.get("/documents/docs/large.txt?hit=L3000").text
     numbers = line_numbers(around)
-    assert len(numbers) == 400
+    assert len(numbers) == 300
     assert 3000 in numbers
     before = unescape(re.findall(r'class="before" rel="prev" href="([^"]*)"', around)[0])
     after = unescape(re.findall(r'class="after" rel="next" href="([^"]*)"', around)[0])

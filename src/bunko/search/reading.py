@@ -121,11 +121,12 @@ def _truncate(text: str, request: ReadRequest) -> str:
 def outline(document: StoredDocument) -> list[OutlineHeading]:
     """Return the headings of a document."""
     text = unify_line_ends(document.text)
-    return [
-        OutlineHeading(mark.level, mark.title, document.lines.file_line(text.count("\n", 0, mark.start) + 1))
-        for mark in scan_outline(text, document.body_start, media_type=document.media_type)
-        if isinstance(mark, Heading)
-    ]
+    headings, line, position = [], 1, 0
+    for mark in scan_outline(text, document.body_start, media_type=document.media_type):
+        if isinstance(mark, Heading):
+            line, position = line + text.count("\n", position, mark.start), mark.start
+            headings.append(OutlineHeading(mark.level, mark.title, document.lines.file_line(line)))
+    return headings
 
 
 def _select_lines(

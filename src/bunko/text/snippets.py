@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from bunko.text import analyzer
@@ -186,7 +187,9 @@ def _match_literals(text: str, literals: Sequence[str]) -> list[TermMatch]:
     return sorted(matches)
 
 
-def _locate_words(text: str) -> list[_LocatedWord]:
+# While somebody types, the same texts are found again and again.
+@lru_cache(maxsize=64)
+def _locate_words(text: str) -> tuple[_LocatedWord, ...]:
     analyzed = _AnalyzedText(text)
     words: list[_LocatedWord] = []
     for run in _RUN.finditer(analyzed.text):
@@ -194,10 +197,15 @@ def _locate_words(text: str) -> list[_LocatedWord]:
             word = _LocatedWord(*analyzed.original_range(run.start() + start, run.start() + end), spellings)
             if word.start < word.end:  # ㍿ is two words in one character
                 words.append(word)
-    return words
+    return tuple(words)
 
 
-def _run_words(run: str) -> Iterator[_LocatedWord]:
+@lru_cache(maxsize=4096)
+def _run_words(run: str) -> tuple[_LocatedWord, ...]:
+    return tuple(_split_run(run))
+
+
+def _split_run(run: str) -> Iterator[_LocatedWord]:
     spellings_by_word = [tuple(term.spelling for term in terms) for terms in analyzer.terms_by_word(run)]
     morphemes = parse_run(run) if re.match(f"[{JAPANESE_CHARS}]", run) else ((run, ""),)
     if len(morphemes) != len(spellings_by_word):

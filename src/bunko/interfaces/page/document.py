@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from bunko.records import StoredDocument
     from bunko.types import Tool
 
-# Lines of a part, and of a block in it, which browsers lay out only when it is near the screen.
-_PART_LINES, _BLOCK_LINES = 400, 50
+# Lines of a part, and of a block in it, which scripts take out again when it is far from the screen.
+_PART_LINES, _BLOCK_LINES = 300, 50
 _LINES_BEFORE_HIT = 100
-_PART_CHARS = 120_000
+_PART_CHARS = 80_000
 # A longer line is shown around what was found in it, or its beginning.
 _LINE_CHARS, _CHARS_BEFORE_HIT = 4000, 500
 _MAX_HEADINGS = 400
@@ -73,6 +73,8 @@ class DocumentPage(PageView):
         )
         values = {"document": document, "is_local_user": is_local_user(request)}
         template = "document_part.html" if parameters.get("part") else "document.html"
+        if parameters.get("part") and parameters.get("lines"):
+            document["outline"] = []  # whoever loads further lines has it already
         return render(request, template, values, script_sections=["document"])
 
 

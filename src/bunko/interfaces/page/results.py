@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,11 +74,15 @@ def result_key(item: PageItem) -> str:
 
 def mark_terms(text: str, terms: SnippetTerms) -> list[Segment]:
     """Return a text cut into parts, with those that are terms of the query marked."""
-    segments, position = [], 0
-    for start, end in highlight_ranges(text, terms):
-        segments += [Segment(text[position:start]), Segment(text[start:end], is_marked=True)]
-        position = end
-    return [segment for segment in (*segments, Segment(text[position:])) if segment.text]
+    return [segment for segment in _cut(text, 0, len(text), highlight_ranges(text, terms)) if segment.text]
+
+
+def _cut(text: str, start: int, end: int, marks: Sequence[tuple[int, int]]) -> Iterator[Segment]:
+    for mark_start, mark_end in marks:
+        yield Segment(text[start:mark_start])
+        yield Segment(text[mark_start:mark_end], is_marked=True)
+        start = mark_end
+    yield Segment(text[start:end])
 
 
 def as_paragraph(text: str) -> str:
@@ -91,7 +95,10 @@ def _excerpt(text: str, terms: SnippetTerms) -> list[Segment]:
     paragraph = as_paragraph(text)
     start, end = snippet_range(paragraph, terms, _EXCERPT_CHARS)
     before, after = "… " if start else "", " …" if end < len(paragraph) else ""
-    segments = [Segment(before), *mark_terms(paragraph[start:end], terms), Segment(after)]
+    # Marked as parts of the whole text, whose words are known already.
+    marks = [(max(first, start), min(last, end)) for first, last in highlight_ranges(paragraph, terms)]
+    marks = [(first, last) for first, last in marks if first < last]
+    segments = [Segment(before), *_cut(paragraph, start, end, marks), Segment(after)]
     return [segment for segment in segments if segment.text]
 
 

@@ -12,6 +12,8 @@ const NEAR = "1200px";
  */
 export function showDocument(article, scroller) {
   scrollToHit(article);
+  // Some browsers keep their place by themselves, others do not: `keepPlace` does it for all of them.
+  scrollerOf(article).style.setProperty("overflow-anchor", "none");
   const watcher = new IntersectionObserver(
     (entries) => {
       for (const entry of entries) {
@@ -36,12 +38,9 @@ export function showDocument(article, scroller) {
 
 /** @param {HTMLElement} article */
 export function scrollToHit(article) {
-  const lines = article.querySelectorAll(".line.hit");
-  const line = lines[0];
-  if (!line) return;
-  // Blocks have their real height only when they are near: twice, so that the second time is exact.
-  line.scrollIntoView({ block: "center" });
-  requestAnimationFrame(() => line.scrollIntoView({ block: lines.length > 12 ? "start" : "center" }));
+  const place = article.querySelector(".line.hit mark") ?? article.querySelector(".line.hit");
+  if (!place) return;
+  place.scrollIntoView({ block: "center" });
 }
 
 /**
@@ -100,8 +99,7 @@ function keepPlace(article, anchor, change) {
   const top = anchor?.getBoundingClientRect().top ?? 0;
   change();
   const moved = (anchor?.getBoundingClientRect().top ?? 0) - top;
-  // Browsers that keep their place by themselves have nothing left to move.
-  if (Math.abs(moved) > 1) scrollerOf(article).scrollBy(0, moved);
+  scrollerOf(article).scrollBy(0, moved);
 }
 
 /**
@@ -161,9 +159,7 @@ async function jump(article, link, watcher) {
       return;
     }
   }
-  const line = article.querySelector(`[id="${id}"]`);
-  line?.scrollIntoView({ block: "start" });
-  requestAnimationFrame(() => line?.scrollIntoView({ block: "start" }));
+  article.querySelector(`[id="${id}"]`)?.scrollIntoView({ block: "start" });
 }
 
 /** @param {HTMLElement} article */

@@ -5,7 +5,7 @@ import { fetchPart, say } from "./fragments.js";
 import { listenToKeys } from "./keys.js";
 import { addSliders, fillSliders } from "./sliders.js";
 
-const DELAY = 15; // milliseconds after a key: within one frame, so that fast typing asks once
+const DELAY = 8; // milliseconds after a key: half a frame, so that keys that come at once ask once
 const SPOKEN_DELAY = 600; // until the number of results is said
 const wide = matchMedia("(min-width: 64rem)");
 
@@ -71,7 +71,9 @@ async function showResults(address, focus) {
   try {
     const results = await fetchPart(address, "results", current.signal);
     if (current !== running) return;
+    const selected = /** @type {HTMLElement | null} */ (document.activeElement?.closest("#results .result"))?.dataset.citation;
     document.getElementById("results")?.replaceWith(results);
+    if (selected && !focus) focusResult(results, selected);
     document.title = `${input.value || t("common.page_search")} · ${t("common.name")}`;
     speak(results.dataset.status ?? "");
     if (focus) /** @type {HTMLElement | null} */ (results.querySelector(focus))?.focus();
@@ -79,6 +81,19 @@ async function showResults(address, focus) {
     if (current.signal.aborted) return;
     say(error instanceof TypeError ? t("search.offline") : t("search.failed", { message: String(/** @type {Error} */ (error).message) }));
   }
+}
+
+/**
+ * Select the result that was selected before, else the first one: results may come while somebody moves through them.
+ * @param {HTMLElement} results
+ * @param {string} citation
+ */
+function focusResult(results, citation) {
+  const found = [...results.querySelectorAll(".result")];
+  const same = found.find((result) => /** @type {HTMLElement} */ (result).dataset.citation === citation) ?? found[0];
+  const link = same?.querySelector("a.name");
+  if (link instanceof HTMLElement) link.focus({ preventScroll: true });
+  else input.focus();
 }
 
 /** @param {string} text */
@@ -238,6 +253,12 @@ document.addEventListener("click", (event) => {
   else if (target.classList.contains("why-link")) {
     event.preventDefault();
     explain(target);
+  } else if (target.classList.contains("tune")) {
+    event.preventDefault();
+    const ranking = document.getElementById("ranking");
+    setHidden("tuning", ranking ? "" : "true");
+    ranking?.remove(); // what was tried there is no longer searched
+    location.assign(formAddress());
   } else if (target.dataset.beside && wide.matches) {
     event.preventDefault();
     void openBeside(target.getAttribute("href") ?? "", target.dataset.beside, event.detail === 0);
