@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from bunko.search.paging import PageItem
 
 _MAX_TAGS = 6
-_EXCERPT_CHARS = 220
+# About two lines of a wide screen; a Japanese character says as much as two others, and is as wide.
+_EXCERPT_CHARS, _JAPANESE_EXCERPT_CHARS = 240, 130
 _HEADING_MARK = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
 
 
@@ -90,10 +91,17 @@ def as_paragraph(text: str) -> str:
     return " ".join(_HEADING_MARK.sub("", text).split())
 
 
+def _is_mostly_ascii(text: str) -> bool:
+    """Return whether most of the beginning of a text are letters of Western languages."""
+    beginning = text[:400]
+    return 2 * len(beginning.encode("ascii", "ignore")) >= len(beginning)
+
+
 def _excerpt(text: str, terms: SnippetTerms) -> list[Segment]:
     """Return the part of a text around the terms of the query."""
     paragraph = as_paragraph(text)
-    start, end = snippet_range(paragraph, terms, _EXCERPT_CHARS)
+    size = _EXCERPT_CHARS if _is_mostly_ascii(paragraph) else _JAPANESE_EXCERPT_CHARS
+    start, end = snippet_range(paragraph, terms, size)
     before, after = "… " if start else "", " …" if end < len(paragraph) else ""
     # Marked as parts of the whole text, whose words are known already.
     marks = [(max(first, start), min(last, end)) for first, last in highlight_ranges(paragraph, terms)]
