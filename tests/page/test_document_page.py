@@ -83,6 +83,7 @@ def test_what_a_document_contains_is_only_text(browser: TestClient, docs: Path, 
 def test_an_unknown_document_is_not_found_in_both_languages(visit: Visitor) -> None:
     reply = visit(language="ja").get("/documents/docs/gone.md")
     assert reply.status_code == 404
+    assert "文書も引用箇所も見つかりません" in reply.text
     assert "検索へ" in reply.text
 
 

@@ -95,6 +95,12 @@ def test_settings_are_shown_as_a_difference_before_they_are_written(browser: Tes
     assert entry.arguments["search"] == ["k1=0.5"]
 
 
+def test_settings_are_those_of_one_tool(visit: Visitor) -> None:
+    reply = visit(language="ja").get("/search-settings", params={"q": "mirror", "k1": "0.5"})
+    assert reply.status_code == 404
+    assert "No tool" not in reply.text
+
+
 def test_only_those_who_may_change_a_tool_can_set_it(visit: Visitor, library: Library) -> None:
     reader = visit(Rights(read=("*",)))
     search = {"q": "mirror", "tool": "docs", "k1": "0.5"}

@@ -131,7 +131,9 @@ def find_document(library: LibraryAccess, tool_name: str, path: str) -> tuple[To
     tool = next((tool for tool in library.tools() if tool.name == tool_name), None)
     document = library.document(tool, path) if tool is not None else None
     if tool is None or document is None:
-        raise UnknownName(f"There is no document or passage {path[:200]!r}", hint="Search for its words.")
+        raise UnknownName(
+            f"There is no document or passage {path[:200]!r}", hint="Give a path or citation as a search returned it."
+        )
     return tool, document
 
 

@@ -89,7 +89,7 @@ def change_values(whole_library: Library, library: LibraryAccess, query: PageQue
     """Return what would change if the tried settings became those of the tool."""
     tool = searched_tool(library, query)
     if tool is None:
-        raise UnknownName("Settings belong to one tool", hint="Choose the tool first.")
+        raise UnknownName("No tool was named")
     library.check_write(tool.name)
     old, new = tool_search_settings(tool.options.search), new_settings(tool, query)
     current = library.ranking([tool])

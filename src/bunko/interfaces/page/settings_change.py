@@ -47,7 +47,7 @@ class SettingsChangePage(PageView):
     def _write(self, library: LibraryAccess, query: PageQuery) -> Response:
         tool = searched_tool(library, query)
         if tool is None:
-            raise UnknownName("Settings belong to one tool", hint="Choose the tool first.")
+            raise UnknownName("No tool was named")
         library.tool_care.update(tool.name, search=new_settings(tool, query))
         kept = query.address(**dict.fromkeys(RANKING_OPTIONS), tuning=True)
         return RedirectResponse(kept, 303)
