@@ -12,6 +12,7 @@ from bunko.types import Text
 from tests.browser.sample import open_sample
 
 LONG_LINE_CHARS = 5_000_000
+LARGE_BYTES = 10_000_000
 HEADINGS = 20_000
 
 _MARKUP = "<script>window.injected = 1</script><img src=x onerror='window.injected = 1'>"
@@ -50,6 +51,8 @@ def build_hostile_library(folder: Path) -> Path:
     (large / "long-line.md").write_text("longword " + "あいう abc " * (LONG_LINE_CHARS // 8), encoding="utf-8")
     headings = "".join(f"{'#' * (1 + number % 6)} manyword {number}\n\ntext {number}\n\n" for number in range(HEADINGS))
     (large / "headings.md").write_text(headings, encoding="utf-8")
+    sections = (f"## largeword {number}\n\n{'word ' * 100}\n\n" for number in range(LARGE_BYTES // 525))
+    (large / "ten-megabytes.md").write_text("".join(sections), encoding="utf-8")
     with open_sample(folder / "library") as library:
         library.add(documents, name=TOOL, description=_MARKUP + _QUOTES + _BIDI)
         library.add(large, name=LARGE_TOOL, description="Large documents.")

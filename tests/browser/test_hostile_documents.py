@@ -85,3 +85,9 @@ def test_thousands_of_headings_do_not_make_a_page_unusable(open_hostile: PageOpe
     page = open_hostile(document_path(LARGE_TOOL, "headings.md"))
     assert "manyword" in page.locator("main").inner_text()
     assert page.evaluate("document.querySelectorAll('*').length") < 20_000
+
+
+def test_a_document_of_ten_megabytes_opens_at_its_end_too(open_hostile: PageOpener) -> None:
+    page = open_hostile(f"{document_path(LARGE_TOOL, 'ten-megabytes.md')}?hit=L76001-L76003")
+    assert page.locator("#L76001").is_visible()
+    assert page.evaluate("document.querySelectorAll('*').length") < 20_000
