@@ -51,6 +51,9 @@ _WATCH_RESULTS = """() => {
     const isResult = node => (node.closest ? node : node.parentElement)?.closest("#results");
     new MutationObserver(changes => {
         if (window.shown || !window.lastKey || !document.querySelector("#results .result")) return;
+        // An answer to the letters before the last one may come just after it.
+        const shownQuery = new URLSearchParams(location.search).get("q");
+        if (shownQuery !== document.getElementById("query").value) return;
         if (!changes.some(change => isResult(change.target) || [...change.addedNodes].some(isResult))) return;
         window.shown = -1;
         requestAnimationFrame(() => requestAnimationFrame(now => { window.shown = now; }));
