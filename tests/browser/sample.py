@@ -11,7 +11,12 @@ from bunko.library.paths import locate_library
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "library"
 # A search must not look for changes in between: what a test sees is what was imported.
-ENVIRON = {"BUNKO_SEARCH_FRESHNESS_SECONDS": "3600", "BUNKO_EMBEDDING_PROVIDER": "static"}
+ENVIRON = {
+    "BUNKO_SEARCH_FRESHNESS_SECONDS": "3600",
+    "BUNKO_EMBEDDING_PROVIDER": "static",
+    "BUNKO_CRAWL_ALLOWED_HOSTS": "127.0.0.1",  # the sites of tests
+    "BUNKO_CRAWL_DELAY_SEC": "0",
+}
 TOOLS = {
     "handbook": ("folder", "How we work: on-call duty, setting up a machine, holidays."),
     "project": ("folder", "The forecast service: its design, its API and its stations."),

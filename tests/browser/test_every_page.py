@@ -25,6 +25,11 @@ PAGES = {
     "beside": ("/?q=京都&open=travel/京都.md&hit=L3-L5", "/"),
     "document": ("/documents/travel/京都.md?hit=L3-L5&q=京都", "/documents/{tool}/{path:path}"),
     "ask": ("/ask?q=京都ではどこに泊まりましたか？", "/ask"),
+    "library": ("/library", "/library"),
+    "library-tool": ("/library?tool=travel", "/library"),
+    "library-descriptions": ("/library/descriptions", "/library/descriptions"),
+    "library-models": ("/library/models", "/library/models"),
+    "library-settings": ("/library/settings", "/library/settings"),
     "search-settings": ("/search-settings?q=京都&tool=travel&k1=0.2", "/search-settings"),
 }
 

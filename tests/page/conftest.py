@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bunko.interfaces.http.authorization import Identity
 from bunko.interfaces.page.app import build_page
@@ -17,7 +17,18 @@ from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.types.access import ALL_RIGHTS, Caller, Rights
 
-Visitor = Callable[..., TestClient]
+
+class Visit(TestClient):
+    """A browser without scripts, and the server that it visits."""
+
+    def __init__(self, app: ASGIApp, registry: ToolRegistry, caller: Caller, language: str) -> None:
+        super().__init__(
+            app, headers={"Accept-Language": language}, follow_redirects=False, client=("127.0.0.1", 50000)
+        )
+        self.registry, self.caller = registry, caller
+
+
+Visitor = Callable[..., Visit]
 
 
 @pytest.fixture
@@ -47,19 +58,23 @@ def library(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 def visit(library: Library) -> Visitor:
     """Return a browser of somebody with some rights; whoever started the server by default."""
 
-    def browser(rights: Rights = ALL_RIGHTS, *, language: str = "en", is_local: bool = False) -> TestClient:
-        app = build_page(ToolRegistry(lambda: library))
-        identity = Identity(Caller("tester", "http", rights), is_local_user=is_local)
+    def browser(
+        rights: Rights = ALL_RIGHTS,
+        *,
+        language: str = "en",
+        is_local: bool = False,
+        is_owner: bool = False,
+        read_only: bool = False,
+    ) -> Visit:
+        registry = ToolRegistry(lambda: library, read_only=read_only)
+        app = build_page(registry)
+        caller = Caller("tester", "http", rights, is_owner=is_owner)
+        identity = Identity(caller, is_local_user=is_local)
 
         async def identified(scope: Scope, receive: Receive, send: Send) -> None:
             await app({**scope, "bunko.identity": identity}, receive, send)
 
-        return TestClient(
-            identified,
-            headers={"Accept-Language": language},
-            follow_redirects=False,
-            client=("127.0.0.1", 50000),
-        )
+        return Visit(identified, registry, caller, language)
 
     return browser
 

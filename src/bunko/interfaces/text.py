@@ -1,4 +1,4 @@
-"""Write the parts of replies that all interfaces share: marked excerpts, one-line names and counted nouns."""
+"""Write the parts of replies that all interfaces share: marked excerpts, one-line names, sizes and counted nouns."""
 
 from __future__ import annotations
 
@@ -35,6 +35,15 @@ def join_sentences(text: str) -> str:
 def format_count(number: int, noun: str, plural: str = "", *, number_format: str = "") -> str:
     """Return a number with its noun: 1 file, 2 files; `number_format=","` adds thousands separators."""
     return f"{number:{number_format}} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def format_size(size: float) -> str:
+    """Return a number of bytes with a readable unit."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 def more_results_hint(cursor: str) -> str:

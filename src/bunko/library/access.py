@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bunko.library.assistant_names import AssistantNames
+    from bunko.library.chat_status import ChatStatus
     from bunko.library.documents import Documents
     from bunko.library.embedder_status import ProviderStatus
     from bunko.library.library import Library
@@ -187,6 +188,14 @@ class LibraryAccess:
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the embedders", hint=ASK_HINT)
         return provider_statuses(self.settings)
+
+    def chat_models(self) -> list[ChatStatus]:
+        """Return the chat providers and what each lacks, to whoever may read everything."""
+        from bunko.library.chat_status import chat_statuses
+
+        if not self.caller.rights.reads_all:
+            raise AccessDenied("This token may not see the chat models", hint=ASK_HINT)
+        return chat_statuses(self.settings)
 
     def _check_read(self, tool: str) -> None:
         if not self.caller.rights.can_read(tool):

@@ -21,6 +21,7 @@ from bunko.interfaces.api.problems import RequestError, error_status, problem_of
 from bunko.interfaces.api.requests import parse_body, parse_query, read_body
 from bunko.interfaces.api.routes import all_endpoints
 from bunko.interfaces.http.authorization import caller_of
+from bunko.interfaces.page.language import Language, choose_language
 from bunko.interfaces.worker_threads import Workers
 from bunko.library.access import ASK_HINT
 
@@ -37,7 +38,11 @@ _log = logging.getLogger("bunko.api")
 # Requests that run at once; more wait a moment, then get an error. Long ones are on their own, so that searches never
 # wait for them.
 _MAX_CALLS, _MAX_LONG_CALLS, _MAX_WAIT_SECONDS = 40, 10, 10.0
-_HEADERS = {"Cache-Control": "private, no-store", "X-Content-Type-Options": "nosniff", "Vary": "Authorization, Cookie"}
+_HEADERS = {
+    "Cache-Control": "private, no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Vary": "Authorization, Cookie, Accept-Language",
+}
 _INTERNAL = RequestError("The request failed with an internal error", hint="See the log of the server.", status=500)
 
 
@@ -66,10 +71,10 @@ class _Api:
         try:
             response = await self._answer(request)
         except BunkoError as error:
-            response = _problem_response(error)
+            response = _problem_response(error, choose_language(request))
         except Exception:
             _log.exception("%s failed", scope["path"])
-            response = _problem_response(_INTERNAL)
+            response = _problem_response(_INTERNAL, choose_language(request))
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -151,11 +156,13 @@ def _no_endpoint_error(path: str, methods: list[str]) -> RequestError:
     return error
 
 
-def _problem_response(error: BunkoError) -> Response:
+def _problem_response(error: BunkoError, language: Language) -> Response:
     headers = error.headers if isinstance(error, RequestError) else {}
     if error_status(error) in (429, 503):
         headers = {**headers, "Retry-After": str(problems.RETRY_SECONDS)}
-    return Response(_encode(problem_of(error)), error_status(error), _HEADERS | headers, media_type=problems.MEDIA_TYPE)
+    headers = {**headers, "Content-Language": language}
+    content = _encode(problem_of(error, language))
+    return Response(content, error_status(error), _HEADERS | headers, media_type=problems.MEDIA_TYPE)
 
 
 def _json_response(reply: Any, status: int = 200, headers: Mapping[str, str] = MappingProxyType({})) -> Response:

@@ -9,6 +9,8 @@ from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from bunko.errors import BunkoError
+from bunko.interfaces.cli.language import translate_into
+from bunko.interfaces.page.language import Language
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
@@ -65,17 +67,17 @@ def error_status(error: BunkoError) -> int:
     return error.status if isinstance(error, RequestError) else STATUSES[error.code]
 
 
-def problem_of(error: BunkoError) -> Problem:
-    """Return an error as problem details."""
+def problem_of(error: BunkoError, language: Language = "en") -> Problem:
+    """Return an error as problem details; its message and hint are in the language of the client."""
     title = (type(error).__doc__ or "").split("\n")[0].rstrip(".").split(";")[0]
     problem: Problem = {
         "type": f"/problems/{error.code}",
         "title": title,
         "status": error_status(error),
-        "detail": error.message,
+        "detail": translate_into(error.message, language),
     }
     if error.hint:
-        problem["hint"] = error.hint
+        problem["hint"] = translate_into(error.hint, language)
     if isinstance(error, RequestError) and error.parameter:
         problem["parameter"] = error.parameter
     return problem

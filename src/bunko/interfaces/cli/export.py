@@ -37,7 +37,7 @@ def command(name: str | None, output: Path | None, **options: Any) -> None:
       bunko import-pack api-docs.bunko
     """
     shared = pop_shared_options(options)
-    from bunko.interfaces.cli.status import format_size
+    from bunko.interfaces.text import format_size
 
     with shared.open(create=False, read_only=True) as library:
         tool, path, size = library.export_tool(name, output or Path())

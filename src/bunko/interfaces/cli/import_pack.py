@@ -58,8 +58,8 @@ def command(
       bunko import-pack api-docs.bunko -n team-api -d "Our API for users" -s ~/work/api/docs
     """
     shared = pop_shared_options(options)
-    from bunko.interfaces.cli.status import format_size
     from bunko.interfaces.serialize import report_to_dict
+    from bunko.interfaces.text import format_size
     from bunko.interfaces.tools.toolsets import check_tool_name
     from bunko.library.open import remove_new_library_on_error
     from bunko.library.pack import open_pack

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bunko.interfaces.cli.options import pop_shared_options, print_json, print_stderr, say, shared_options
-from bunko.interfaces.cli.status import format_size
-from bunko.interfaces.text import format_count
+from bunko.interfaces.text import format_count, format_size
 
 if TYPE_CHECKING:
     from bunko.interfaces.cli.options import SharedOptions

@@ -13,7 +13,6 @@ from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import escape_controls
 from bunko.interfaces.cli.status import (
     embedder_usage,
-    format_size,
     index_text,
     last_import_text,
     length_summary,
@@ -35,7 +34,7 @@ from bunko.interfaces.cli.tables import (
     print_message,
     show_table,
 )
-from bunko.interfaces.text import format_count
+from bunko.interfaces.text import format_count, format_size
 
 if TYPE_CHECKING:
     from bunko.library.doctor import Finding

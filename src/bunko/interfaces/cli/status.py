@@ -18,7 +18,7 @@ from bunko.interfaces.cli.options import (
     replace_controls,
     shared_options,
 )
-from bunko.interfaces.text import format_count
+from bunko.interfaces.text import format_count, format_size
 
 if TYPE_CHECKING:
     from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
@@ -275,15 +275,6 @@ def source_text(tool: Tool) -> str:
 def last_import_text(tool_status: ToolStatus) -> str:
     """Return the time of the last import, or the import state if there was none."""
     return tool_status.tool.imported_at or tool_status.import_state
-
-
-def format_size(size: float) -> str:
-    """Return a number of bytes with a readable unit."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
 
 
 def _format_value(value: Any) -> str:

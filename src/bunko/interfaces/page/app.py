@@ -10,6 +10,8 @@ from starlette.routing import Route
 from bunko.interfaces.page.ask import AskPage
 from bunko.interfaces.page.assets import answer_asset
 from bunko.interfaces.page.document import DocumentPage
+from bunko.interfaces.page.library import LibraryPage
+from bunko.interfaces.page.library_views import DescriptionsPage, ModelsPage, SettingsPage
 from bunko.interfaces.page.search import SearchPage
 from bunko.interfaces.page.settings_change import SettingsChangePage
 
@@ -28,5 +30,9 @@ def build_page(registry: ToolRegistry) -> ASGIApp:
             Route("/documents/{tool}/{path:path}", DocumentPage(registry).answer),
             Route("/search-settings", SettingsChangePage(registry).answer, methods=["GET", "POST"]),
             Route("/ask", AskPage(registry).answer),
+            Route("/library", LibraryPage(registry).answer),
+            Route("/library/descriptions", DescriptionsPage(registry).answer),
+            Route("/library/models", ModelsPage(registry).answer),
+            Route("/library/settings", SettingsPage(registry).answer),
         ]
     )

@@ -34,6 +34,7 @@ class Job:
     id: str
     name: str
     owner: str  # who started it
+    subject: str = ""  # the tool or the address that it is about
     state: str = "running"  # then: done, failed or cancelled
     progress: str = ""  # the next three in one line
     done: float = 0
@@ -53,6 +54,7 @@ class Job:
             "total": self.total,
             "message": self.message,
         }
+        fields |= {"subject": self.subject} if self.subject else {}
         fields |= {"result": self.result} if self.result is not None else {}
         return fields | ({"error": self.error} if self.error else {})
 
@@ -85,7 +87,7 @@ class Jobs:
         self._opened_files: JobFiles | None = None
         self._opening = threading.Lock()
 
-    def start(self, name: str, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> Job:
+    def start(self, name: str, run: Callable[[ToolCall], ToolReply], call: ToolCall, *, subject: str = "") -> Job:
         """Start a job, unless too many run already."""
         owner = call.library.caller
         running = [job for job in self._all() if job.state == "running"]
@@ -98,7 +100,7 @@ class Jobs:
         self._forget_old()
         files = self._files()
         job_id = files.reserve(name) if files else f"{name}-{next(self._job_numbers)}"
-        job, stop = Job(job_id, name, owner.name), files.stop_event(job_id) if files else threading.Event()
+        job, stop = Job(job_id, name, owner.name, subject), files.stop_event(job_id) if files else threading.Event()
         self._jobs[job.id], self._stops[job.id] = job, stop
         self._save(job)
         saved_at = time.monotonic()

@@ -18,6 +18,7 @@ class JobFields(TypedDict):
 
     id: str
     name: str
+    subject: NotRequired[str]  # the tool or the address that it is about
     status: Literal["running", "done", "failed", "cancelled"]
     done: float
     total: float
@@ -38,10 +39,10 @@ class StartedReply(TypedDict):
     job: JobFields
 
 
-def start_job(call: Call, name: str, run: Callable[[ToolCall], ToolReply]) -> dict[str, Any]:
+def start_job(call: Call, name: str, run: Callable[[ToolCall], ToolReply], subject: str) -> dict[str, Any]:
     """Start something in the background, unless too much runs already; return the reply."""
     try:
-        return {"job": call.jobs.start(name, run, ToolCall(call.library, {})).to_dict()}
+        return {"job": call.jobs.start(name, run, ToolCall(call.library, {}), subject=subject).to_dict()}
     except LibraryBusy as error:
         raise RequestError(
             error.message, hint="Wait for one of them, or cancel it with DELETE /api/v1/jobs/ID.", status=429

@@ -261,7 +261,7 @@ def import_tool(call: Call, name: str, body: ImportOptions) -> dict[str, Any]:
         report = tool_call.library.tool_care.import_tool(tool.name, mode=body.mode, observer=observer)
         return ToolReply("", {"tool": tool.name} | report_to_dict(report))
 
-    return start_job(call, "import", run)
+    return start_job(call, "import", run, tool.name)
 
 
 def _tool_fields(call: Call, tool: Tool) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def add_web_pages(call: Call, body: Pages) -> dict[str, Any]:
     def run(tool_call: ToolCall) -> ToolReply:
         return _reply(tool_call.library.web.add_pages(body.urls, observer=_observer(tool_call)))
 
-    return start_job(call, "pages", run)
+    return start_job(call, "pages", run, body.urls[0])
 
 
 def crawl_site(call: Call, body: Crawl) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def crawl_site(call: Call, body: Crawl) -> dict[str, Any]:
     def run(tool_call: ToolCall) -> ToolReply:
         return _reply(tool_call.library.web.crawl_site(body.url, body.pattern, observer=_observer(tool_call)))
 
-    return start_job(call, "crawl", run)
+    return start_job(call, "crawl", run, body.url)
 
 
 def delete_web_page(call: Call, query: PageQuery) -> dict[str, Any]:

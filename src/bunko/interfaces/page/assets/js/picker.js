@@ -1,0 +1,87 @@
+// Choose a folder or a file of the server: a dialog that lists one folder after the other.
+
+import { request } from "./api.js";
+import { element, t } from "./dom.js";
+import { say, ServerProblem } from "./fragments.js";
+
+/** @typedef {{path: string, parent: string, truncated: boolean, entries: {name: string, path: string, kind: string}[]}} Folder */
+
+/** Let the button of the form open the dialog, if the page has one. */
+export function addPicker() {
+  const dialog = document.getElementById("picker");
+  const button = document.querySelector("[data-picker]");
+  const source = document.getElementById("source");
+  if (!(dialog instanceof HTMLDialogElement) || !(source instanceof HTMLInputElement)) return;
+
+  button?.addEventListener("click", () => {
+    void show(dialog, source.value.trim()).then((isShown) => isShown || show(dialog, ""));
+    dialog.showModal();
+  });
+  dialog.addEventListener("click", (event) => {
+    const pressed = event.target instanceof Element ? event.target.closest("button") : null;
+    if (!pressed) return;
+    if (pressed.dataset.folder !== undefined) void show(dialog, pressed.dataset.folder);
+    else {
+      if (pressed.dataset.use !== undefined) choose(source, dialog.dataset.path ?? "", "folder");
+      else if (pressed.dataset.file !== undefined) choose(source, pressed.dataset.file, "memos");
+      dialog.close();
+    }
+  });
+}
+
+/**
+ * List a folder.
+ * @param {HTMLDialogElement} dialog
+ * @param {string} path
+ * @returns {Promise<boolean>} whether it could be listed
+ */
+async function show(dialog, path) {
+  /** @type {Folder} */
+  let folder;
+  try {
+    folder = await request("GET", `/folders?path=${encodeURIComponent(path)}`);
+  } catch (error) {
+    if (!(error instanceof ServerProblem)) throw error;
+    if (path) say(error.message);
+    return false;
+  }
+  dialog.dataset.path = folder.path;
+  const shownPath = dialog.querySelector(".picker-path bdi");
+  if (shownPath) shownPath.textContent = folder.path;
+  const rows = folder.entries.map(({ name, path: entry, kind }) =>
+    row(name, kind === "folder" ? { "data-folder": entry } : { "data-file": entry }, kind),
+  );
+  if (folder.parent) rows.unshift(row(t("library.parent"), { "data-folder": folder.parent }, "parent"));
+  dialog.querySelector("ul")?.replaceChildren(...rows);
+  const note = dialog.querySelector(".picker-note");
+  if (note) note.textContent = folder.truncated ? t("library.more_entries") : folder.entries.length ? "" : t("library.no_entries");
+  const first = dialog.querySelector("ul button");
+  if (first instanceof HTMLElement) first.focus();
+  return true;
+}
+
+/**
+ * @param {string} name
+ * @param {Record<string, string>} attributes
+ * @param {string} kind
+ */
+function row(name, attributes, kind) {
+  return element("li", {}, element("button", { type: "button", class: `entry ${kind}`, ...attributes }, element("bdi", {}, name)));
+}
+
+/**
+ * Fill in the form: the path, a name after it, and the kind.
+ * @param {HTMLInputElement} source
+ * @param {string} path
+ * @param {"folder" | "memos"} kind
+ */
+function choose(source, path, kind) {
+  source.value = path;
+  const name = document.getElementById("tool-name");
+  const choice = document.getElementById("kind");
+  const last = path.split(/[\\/]/).filter(Boolean).at(-1) ?? "";
+  const stem = kind === "memos" ? last.replace(/\.[^.]+$/, "") : last;
+  if (name instanceof HTMLInputElement && !name.value) name.value = stem.replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 40);
+  if (choice instanceof HTMLSelectElement) choice.value = kind;
+  source.focus();
+}

@@ -1,0 +1,145 @@
+"""What the page about the library shows of a tool: its state, size, languages, lengths and failures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from bunko.embedders.names import display_name
+from bunko.interfaces.page.answering import say
+from bunko.interfaces.page.charts import length_histogram
+from bunko.interfaces.page.query import document_address
+from bunko.interfaces.text import format_size, single_line
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from bunko.interfaces.tools.jobs import Job
+    from bunko.library.status import ToolDetails, ToolStatus
+    from bunko.types import Problem
+
+# Documents whose languages are counted, and failures that are listed.
+MAX_COUNTED, MAX_FAILURES = 1000, 100
+_SHOWN_JOBS = 8
+
+
+def time_values(timestamp: str | None, like: datetime) -> dict[str, str] | None:
+    """Return a time for programs and for people, in the zone of `like`; None if there is none."""
+    if not timestamp:
+        return None
+    try:
+        moment = datetime.fromisoformat(timestamp).astimezone(like.tzinfo)
+    except ValueError:
+        return None
+    return {"datetime": moment.isoformat(timespec="seconds"), "text": moment.strftime("%Y-%m-%d %H:%M")}
+
+
+def tool_values(request: Request, status: ToolStatus, local_time: datetime, *, can_write: bool) -> dict[str, Any]:
+    """Return what is always visible of a tool."""
+    tool = status.tool
+    return {
+        "name": tool.name,
+        "label": single_line(tool.name),
+        "anchor": f"tool-{quote(tool.name, safe='')}",
+        "address": f"/library?tool={quote(tool.name, safe='')}",
+        "description": single_line(tool.description),
+        "kind": tool.kind,
+        "is_active": tool.active,
+        "can_write": can_write,
+        "documents": f"{status.totals.documents:,}",
+        "chunks": f"{status.totals.chunks:,}",
+        "size": format_size(status.bytes),
+        "imported": time_values(tool.imported_at, local_time),
+        "remarks": list(_remarks(request, status)),
+        "failure_count": len(status.problems),
+    }
+
+
+def _remarks(request: Request, status: ToolStatus) -> list[tuple[str, str]]:
+    """Return the names of texts about what is not as it should be, each with a value."""
+    remarks = []
+    if status.source_state not in ("ok", "elsewhere"):
+        remarks.append((f"library.source_{status.source_state}", ""))
+    if status.import_state != "done":
+        remarks.append((f"library.import_{status.import_state}", ""))
+    if status.rebuild_documents is not None:
+        remarks.append(("library.rebuild_unfinished", f"{status.rebuild_documents:,}"))
+    if status.index.problem:
+        remarks.append(("library.index_problem", say(request, status.index.problem)))
+    elif status.index.pending:
+        remarks.append(("library.index_behind", f"{status.index.pending:,}"))
+    return remarks
+
+
+def details_values(request: Request, details: ToolDetails, local_time: datetime) -> dict[str, Any]:
+    """Return what is visible of the tool that was opened."""
+    status, changes, lengths = details.status, details.changes, details.chunk_lengths
+    counts = Counter(document.language for document in details.documents if document.chunks)
+    counted = sum(counts.values())
+    return {
+        "source": single_line(status.tool.source),
+        "model": single_line(display_name(status.tool.built.embedder or "")),
+        "dimension": status.storage.dimension,
+        "room": [
+            (name, format_size(size))
+            for name, size in (
+                ("text", status.storage.text),
+                ("index", status.storage.index),
+                ("vectors", status.storage.vectors),
+                ("derived", status.derived_bytes),
+            )
+            if size
+        ],
+        "checked": time_values(details.checked_at, local_time),
+        "changes": changes
+        and [(name, f"{count:,}") for name in ("new", "changed", "gone", "moved") if (count := getattr(changes, name))],
+        "languages": [
+            {"language": language or "other", "count": f"{count:,}", "share": round(100 * count / counted)}
+            for language, count in counts.most_common()
+        ],
+        "is_sample": status.totals.documents > len(details.documents),
+        "counted": f"{counted:,}",
+        "lengths": lengths,
+        "histogram": lengths and length_histogram(lengths),
+        "failures": [_failure_values(request, status.tool.name, problem) for problem in status.problems[:MAX_FAILURES]],
+        "more_failures": max(0, len(status.problems) - MAX_FAILURES),
+    }
+
+
+def _failure_values(request: Request, tool: str, problem: Problem) -> dict[str, Any]:
+    return {
+        "path": single_line(problem.uri),
+        "address": document_address(tool, problem.uri),
+        "reason": [single_line(say(request, line)) for line in problem.reason.splitlines() if line.strip()],
+    }
+
+
+def job_values(request: Request, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """Return what runs, and the latest that has ended."""
+    running = [job for job in jobs if job.state == "running"]
+    ended = [job for job in jobs if job.state != "running"]
+    shown = [*running, *ended[::-1]][: max(_SHOWN_JOBS, len(running))]
+    return [
+        {
+            "id": job.id,
+            "name": job.name,
+            "subject": single_line(job.subject),
+            "state": job.state,
+            "done": f"{job.done:g}",
+            "total": f"{job.total:g}",
+            "counts": job.result and _result_counts(job.result),
+            "error": single_line(say(request, job.error)) if job.error else "",
+        }
+        for job in shown
+    ]
+
+
+def _result_counts(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the numbers in the result of a job that are not 0, by their names."""
+    names = ("added", "updated", "deleted", "moved", "pages", "total_chunks", "chunks", "errors")
+    counts = [(name, f"{result[name]:,}") for name in names if isinstance(result.get(name), int) and result[name]]
+    problems = result.get("problems")
+    return [*counts, ("problems", f"{len(problems):,}")] if isinstance(problems, list) and problems else counts

@@ -1,0 +1,104 @@
+"""The other pages about the library: descriptions, embedders and chat models, and settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from bunko.interfaces.page.answering import PageView, say
+from bunko.interfaces.page.library import view_values
+from bunko.interfaces.page.rendering import render
+from bunko.interfaces.text import single_line
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from bunko.library.access import LibraryAccess
+    from bunko.library.tool_routing import Route
+
+
+class DescriptionsPage(PageView):
+    """Shows whether assistants can tell the tools apart by their descriptions."""
+
+    async def answer(self, request: Request) -> Response:
+        """Return the page with the result of the check."""
+        return await self.run(request, lambda library: self._build(request, library))
+
+    def _build(self, request: Request, library: LibraryAccess) -> Response:
+        report = library.tool_care.routing()
+        descriptions = {tool.name: single_line(tool.description) for tool in library.tools()}
+        right, matched = report.matched_counts
+        values = {
+            "accuracy": report.accuracy,
+            "right": f"{right:g}",
+            "matched": matched,
+            "routes": [_route_values(route, descriptions) for route in report.routes],
+            "warnings": [
+                (single_line(say(request, warning.message)), [_address(name) for name in warning.tools])
+                for warning in report.warnings
+            ],
+        }
+        return render(request, "library_descriptions.html", values | view_values(library))
+
+
+def _route_values(route: Route, descriptions: dict[str, str]) -> dict[str, object]:
+    return {
+        "name": single_line(route.tool),
+        "address": _address(route.tool),
+        "description": descriptions.get(route.tool, ""),
+        "questions": route.questions,
+        "share": round(100 * route.share) if route.questions else None,
+        "lost": [
+            (single_line(other), count, [single_line(question) for question in route.examples[other]])
+            for other, count in route.lost_to.most_common()
+        ],
+    }
+
+
+def _address(tool: str) -> str:
+    return f"/library?tool={quote(tool, safe='')}#describe"
+
+
+class ModelsPage(PageView):
+    """Shows the embedders and the chat models, and what each lacks."""
+
+    async def answer(self, request: Request) -> Response:
+        """Return the page."""
+        return await self.run(request, lambda library: self._build(request, library))
+
+    def _build(self, request: Request, library: LibraryAccess) -> Response:
+        embedders = [
+            {
+                "name": status.name,
+                "about": say(request, status.description),
+                "model": status.model,
+                "is_used": status.is_used,
+                "is_remote": status.is_remote,
+                "missing": say(request, status.unavailable_reason),
+                "install": status.install_command,
+            }
+            for status in library.embedders()
+        ]
+        values = {"embedders": embedders, "chats": library.chat_models(), **view_values(library)}
+        return render(request, "library_models.html", values)
+
+
+class SettingsPage(PageView):
+    """Shows all settings and where they come from."""
+
+    async def answer(self, request: Request) -> Response:
+        """Return the page."""
+        return await self.run(request, lambda library: self._build(request, library))
+
+    def _build(self, request: Request, library: LibraryAccess) -> Response:
+        rows = [(key, single_line(value), single_line(origin)) for key, value, origin in library.setting_rows()]
+        sections: dict[str, list[tuple[str, str, str]]] = {}
+        for key, value, origin in rows:
+            sections.setdefault(key.partition(".")[0], []).append((key, value, origin))
+        values = {
+            "changed": [(key, value, say(request, origin)) for key, value, origin in rows if origin != "default"],
+            "sections": sections,
+            **view_values(library),
+        }
+        return render(request, "library_settings.html", values)

@@ -1,0 +1,20 @@
+"""Errors are told in the language that a client asks for; the codes stay the same."""
+
+from __future__ import annotations
+
+from tests.http_api.client import ApiClient
+
+
+def test_a_problem_is_told_in_the_language_of_the_client(client: ApiClient) -> None:
+    english = client.get("/tools/nothing").json
+    japanese = client.get("/tools/nothing", headers={"Accept-Language": "ja,en;q=0.5"}).json
+    assert english["detail"].startswith("There is no tool")
+    assert "nothing" in japanese["detail"]
+    assert "ありません" in japanese["detail"]
+    assert (japanese["type"], japanese["status"]) == (english["type"], english["status"])
+
+
+def test_a_job_says_what_it_is_about(client: ApiClient) -> None:
+    [tool] = client.get("/tools").json["tools"]
+    job = client.post(f"/tools/{tool['name']}/import", {}).json["job"]
+    assert job["subject"] == tool["name"]
