@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -133,9 +133,11 @@ class Filter:
     since: str = ""  # ISO 8601; both ends are inclusive
     until: str = ""
     zone: str = ""  # time zone of since and until, such as Asia/Tokyo; empty: the system's
+    selection: str = ""  # the id of documents that somebody has chosen
+    chosen: Mapping[int, frozenset[str]] | None = field(default=None, repr=False, compare=False)  # their uris by tool
 
     def __bool__(self) -> bool:
-        return bool(self.path or self.tags or self.since or self.until)
+        return bool(self.path or self.tags or self.since or self.until or self.selection)
 
 
 NO_FILTER = Filter()

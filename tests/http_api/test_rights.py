@@ -59,6 +59,11 @@ def requests(team: Team) -> dict[tuple[str, str], list[tuple[str, dict[str, Any]
         ("GET", "/status"): [("/status", {}, None)],
         ("GET", "/settings"): [("/settings", {}, None)],
         ("GET", "/embedders"): [("/embedders", {}, None)],
+        ("GET", "/map"): [("/map", {"color": color}, None) for color in ("tool", "tag", "year")],
+        ("GET", "/map/position"): [("/map/position", {"q": "葡萄"}, None)],
+        ("GET", "/calendar"): [("/calendar", {}, None), ("/calendar", {"tool": "secret-diary"}, None)],
+        ("GET", "/tags/years"): [("/tags/years", {}, None), ("/tags/years", {"tool": "secret-diary"}, None)],
+        ("POST", "/selections"): [("/selections", {}, {"documents": {"secret": ["one.md"]}})],
         ("POST", "/ask"): [
             ("/ask", {}, {"question": "葡萄の計画は？"}), ("/ask", {}, {"question": "x", "tool": ["secret"]}),
         ],
@@ -107,7 +112,7 @@ def test_a_hidden_tool_is_answered_like_one_that_nobody_has(team: Team) -> None:
 def test_who_may_only_read_changes_nothing(team: Team) -> None:
     reader = ApiClient(team.library).limited_to(read=("*",))
     for (method, path), calls in requests(team).items():
-        if method == "GET" or path in ("/ask", "/documents/{tool}/{path}/open"):
+        if method == "GET" or path in ("/ask", "/selections", "/documents/{tool}/{path}/open"):
             continue
         for address, query, body in calls:
             assert reader.send(method, address, body=body, **query).status == 403, address

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bunko.library.documents import Documents
     from bunko.library.embedder_status import ProviderStatus
     from bunko.library.library import Library
+    from bunko.library.overview import Overview
     from bunko.library.page import Page
     from bunko.library.status import LibraryStatus, ToolStatus
     from bunko.library.tool_access import ToolAccess
@@ -102,6 +103,13 @@ class LibraryAccess:
     ) -> list[tuple[Tool, DatedDocument]]:
         """Return the most recently dated documents that match a filter with their tools, the latest first."""
         return self._visible.recent_documents(limit=limit, kinds=kinds, where=where)
+
+    @property
+    def overview(self) -> Overview:
+        """The map, the calendar and the tags of the documents that the caller may read, and selections of them."""
+        from bunko.library.overview import Overview
+
+        return Overview(self._visible)
 
     def local_time(self) -> datetime:
         """Return the current time in the time zone of the settings, else of the system."""

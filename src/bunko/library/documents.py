@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bunko.errors import UnknownName
+from bunko.library import catalog
 from bunko.library.addresses import parse_address, parse_short_address
 from bunko.library.find_document import FoundDocument, find_document
 from bunko.library.search import Searcher
@@ -62,6 +63,14 @@ class Documents:
     def refresh(self, tool: str | tuple[str, ...] | None = None) -> None:
         """Import the changes of one tool, several, or all active ones, if a check is due."""
         self._searcher.select_fresh_tools(tool, ())
+
+    def fresh_tools(self) -> list[Tool]:
+        """Return all active tools, after importing their changes if a check is due; none if there are none yet."""
+        if not any(tool.active for tool in catalog.tools(self._store)):
+            return []
+        tools = self._searcher.select_fresh_tools(None, ())
+        names = {tool.name for tool in tools}
+        return [tool for tool in catalog.tools(self._store) if tool.name in names]  # with what the import has built
 
     def list_documents(self, request: ListRequest) -> Listing:
         """Return a page of the documents that match a filter."""

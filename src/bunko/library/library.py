@@ -13,6 +13,7 @@ from bunko import indexes
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.catalog import ToolNames
+from bunko.library.document_map import DocumentMaps
 from bunko.library.import_mode import ImportMode, ImportOptions
 from bunko.library.importing import Importer
 from bunko.library.index_options import engine_options, index_folder
@@ -85,7 +86,7 @@ class Library:
         searcher = self._build_searcher(store)
         self._index, self._tool_config, self._importer = index, tool_config, importer
         self._refresher, self._chat_models, self._searcher = importer.refresher, chat_models, searcher
-        self._pager = Pager(searcher, chat_models)
+        self._pager, self.maps = Pager(searcher, chat_models), DocumentMaps(store, folder)
 
     @cached_property
     def web(self) -> WebCollector:

@@ -34,6 +34,7 @@ from bunko.library.newest import newest_hits
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
 from bunko.library.search_log import SearchLog
+from bunko.library.selections import load_selection
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
@@ -284,11 +285,13 @@ class Searcher:
         return self.resolve_request(request, tools).top_k
 
     def resolve_filter(self, where: Filter) -> Filter:
-        """Return a filter whose dates are in ISO 8601 and in the time zone of the settings."""
+        """Return a filter whose dates are in ISO 8601 and in the time zone of the settings, with its selection."""
         now = self.local_time()
         since = resolve_date(where.since, now) if where.since else ""
         until = resolve_date(where.until, now) if where.until else ""
-        return replace(where, since=since, until=until, zone=self._settings.search.timezone or where.zone)
+        chosen = load_selection(self._store, where.selection) if where.selection else None
+        zone = self._settings.search.timezone or where.zone
+        return replace(where, since=since, until=until, zone=zone, chosen=chosen)
 
     def passages(
         self,

@@ -67,15 +67,18 @@ def newest_first(documents: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(sorted(documents), key=lambda item: item[1], reverse=True)
 
 
-def document_matcher(where: Filter) -> Callable[[str, str, frozenset[str]], bool]:
-    """Return a function that tests the URI, date and tags of a document."""
+def document_matcher(where: Filter, tool_id: int) -> Callable[[str, str, frozenset[str]], bool]:
+    """Return a function that tests the URI, date and tags of a document of a tool."""
     if len(where.path) > _MAX_GLOB_CHARS:
         raise QueryError(f"The path has {len(where.path)} characters", hint=f"Use at most {_MAX_GLOB_CHARS}.")
     path = re.compile(glob_to_regex(where.path)) if where.path else None
     tags = frozenset(where.tags)
     zone = time_zone(where.zone)
+    chosen = (where.chosen or {}).get(tool_id, frozenset()) if where.selection else None
 
     def matches(uri: str, date: str, document_tags: frozenset[str]) -> bool:
+        if chosen is not None and uri not in chosen:
+            return False
         if path is not None and path.match(uri) is None:
             return False
         if not tags <= document_tags:

@@ -92,3 +92,16 @@ def _fits(pattern: str, path: str, before: str = "/") -> bool:
     if pattern.startswith("?"):
         return path[:1] not in ("", "/") and _fits(pattern[1:], path[1:], "?")
     return path.startswith(pattern[0]) and _fits(pattern[1:], path[1:], pattern[0])
+
+
+def test_a_filter_can_name_the_documents_of_each_tool(store: Store) -> None:
+    first, second = store.tools.put(Tool("first")), store.tools.put(Tool("second"))
+    for tool in (first, second):
+        store.documents.write(tool.id, upsert=[prepared("a.md", "京都"), prepared("b.md", "京都")])
+    where = Filter(selection="x", chosen={first.id: frozenset({"b.md"})})
+    assert where
+    assert [document.uri for document in store.documents.find(first.id, where)] == ["b.md"]
+    assert [document.uri for document in store.stats.recent_documents(first.id, where=where)] == ["b.md"]
+    assert len(store.documents.select(first.id, where)) == 1
+    assert store.documents.find(second.id, where) == []
+    assert store.documents.find(first.id, Filter(selection="x")) == [], "nobody has looked up what it names"

@@ -149,3 +149,31 @@ def test_documents_get_new_vectors_whatever_their_names(store: Store) -> None:
     store.vectors.pin(tool.id, "a", {key: vector(1) for [key] in keys.values()})
     store.vectors.replace(tool.id, keys, BuildInfo())
     assert {exported.document.uri: exported.vector_keys for exported in store.documents.export(tool.id, names)} == keys
+
+
+def test_a_document_has_the_mean_of_the_vectors_of_its_chunks(store: Store) -> None:
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
+    long, short, plain = prepared("長い.md", "東京", "大阪"), prepared("b.md", "京都"), prepared("c.md", "奈良")
+    vectors = {b"1": np.array([1, 0], np.float32), b"2": np.array([0, 3], np.float32), b"3": vector(5)}
+    store.documents.write(
+        tool.id,
+        upsert=[replace(long, vector_keys=[b"1", b"2"]), replace(short, vector_keys=[b"3"]), plain],
+        vectors=vectors,
+    )
+    store.documents.write(other.id, upsert=[replace(short, vector_keys=[b"1"])])
+    uris, means = store.vectors.document_means(tool.id)
+    assert means.dtype == np.float32
+    by_uri = dict(zip(uris, means.tolist(), strict=True))
+    assert by_uri == {"長い.md": [0.5, 1.5], "b.md": [5.0, 0.0]}
+    uris, means = store.vectors.document_means(tool.id + other.id + 1)
+    assert (uris, len(means)) == ([], 0)
+
+
+def test_vectors_of_another_length_do_not_count(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    documents = [replace(prepared(f"{name}.md", name), vector_keys=[name.encode()]) for name in "abc"]
+    vectors = {b"a": vector(1, 3), b"b": vector(2, 3), b"c": vector(3, 2)}
+    store.documents.write(tool.id, upsert=documents, vectors=vectors)
+    uris, means = store.vectors.document_means(tool.id)
+    assert sorted(uris) == ["a.md", "b.md"]
+    assert means.shape == (2, 3)

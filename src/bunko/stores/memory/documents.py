@@ -125,7 +125,7 @@ class MemoryDocuments:
     @with_lock
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
-        matches = document_matcher(where)
+        matches = document_matcher(where, tool_id)
         return [
             row.id
             for row in self._tables.documents_of(tool_id)
@@ -135,7 +135,7 @@ class MemoryDocuments:
     @with_lock
     def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
         """Return the documents that match a filter, without their texts, in any order."""
-        matches = document_matcher(where)
+        matches = document_matcher(where, tool_id)
         documents = map(_listed_document, self._tables.documents_of(tool_id))
         return [document for document in documents if matches(document.uri, document.date, frozenset(document.tags))]
 

@@ -77,7 +77,7 @@ class MemoryStats:
     @with_lock
     def recent_documents(self, tool_id: int, *, limit: int = 10, where: Filter = NO_FILTER) -> list[DatedDocument]:
         """Return the most recent documents, newest first; documents without a date come last."""
-        matches = document_matcher(where)
+        matches = document_matcher(where, tool_id)
         rows = {
             row.prepared.document.uri: row
             for row in self._tables.documents_of(tool_id)

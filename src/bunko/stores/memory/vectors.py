@@ -47,6 +47,21 @@ class MemoryVectors:
         return [uri for uri in uris if uri > after][:limit]
 
     @with_lock
+    def document_means(self, tool_id: int) -> tuple[list[str], npt.NDArray[np.float32]]:
+        """Return the URIs of the documents that have vectors, and the mean of the vectors of each."""
+        import numpy as np
+
+        uris, means, size = [], [], 0
+        for row in sorted(self._tables.documents_of(tool_id), key=lambda row: row.id):
+            vectors = [self._tables.vectors[key] for key in row.prepared.vector_keys if key in self._tables.vectors]
+            size = size or (len(vectors[0]) if vectors else 0)
+            vectors = [vector for vector in vectors if len(vector) == size]
+            if vectors:
+                uris.append(row.prepared.document.uri)
+                means.append(np.mean(vectors, axis=0, dtype=np.float32))
+        return uris, np.stack(means) if means else np.zeros((0, 0), np.float32)
+
+    @with_lock
     def pin(
         self,
         tool_id: int,

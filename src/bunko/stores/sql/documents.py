@@ -160,7 +160,7 @@ class SqlDocuments:
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
-        matches = document_matcher(where)
+        matches = document_matcher(where, tool_id)
         rows = self._database.rows(
             "SELECT id, uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?",
             (tool_id,),
@@ -172,7 +172,7 @@ class SqlDocuments:
 
     def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
         """Return the documents that match a filter, without their texts, in any order."""
-        matches = document_matcher(where)
+        matches = document_matcher(where, tool_id)
         rows = self._database.rows(f"{_SELECT_LISTED} WHERE tool_id = ?", (tool_id,), types=_LISTED_TYPES)
         with self._database.decode_values():
             documents = [_listed_document(*row) for row in rows]

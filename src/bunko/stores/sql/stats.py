@@ -106,7 +106,7 @@ class SqlStats:
         )
         dated = [(row[0], effective_date(*row[1:4]), row[4]) for row in rows]
         if where:
-            matches = document_matcher(where)
+            matches = document_matcher(where, tool_id)
             with self._database.decode_values():
                 dated = [row for row in dated if matches(row[0], row[1], frozenset(decode_strings(row[2])))]
         documents = []

@@ -20,6 +20,7 @@ from bunko.types.build_info import BuildInfo
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+_DOCUMENT_BATCH = 500  # documents whose vectors are in memory at a time
 _USAGE_PREFIX = "spent "  # of the keys in `meta` that hold the usage of an embedder
 
 
@@ -67,6 +68,33 @@ class SqlVectors:
             types=(TEXT,),
         )
         return [row[0] for row in rows]
+
+    def document_means(self, tool_id: int) -> tuple[list[str], npt.NDArray[np.float32]]:
+        """Return the URIs of the documents that have vectors, and the mean of the vectors of each."""
+        documents = self._database.rows(
+            "SELECT id, uri FROM documents WHERE tool_id = ? ORDER BY id", (tool_id,), types=(INTEGER, TEXT)
+        )
+        uri_of: dict[int, str] = dict(documents)
+        uris: list[str] = []
+        means: list[npt.NDArray[np.float32]] = []
+        size = 0  # of the first vector, in bytes
+        for batch in batches(list(uri_of), _DOCUMENT_BATCH):
+            rows = self._database.rows(
+                "SELECT document_id, vector FROM chunks JOIN vectors ON key = vector_key"
+                f" WHERE document_id IN ({placeholders(batch)}) ORDER BY document_id",
+                batch,
+                types=(INTEGER, BLOB),
+            )
+            size = size or (len(rows[0][1]) if rows else 0)
+            rows = [row for row in rows if len(row[1]) == size]
+            if not rows:
+                continue
+            with self._database.decode_values():
+                vectors = np.frombuffer(b"".join(row[1] for row in rows), np.float32).reshape(len(rows), -1)
+            ids, starts, counts = np.unique([row[0] for row in rows], return_index=True, return_counts=True)
+            means.append(np.add.reduceat(vectors, starts, axis=0) / counts[:, None].astype(np.float32))
+            uris += [uri_of[document_id] for document_id in ids.tolist()]
+        return uris, np.concatenate(means) if means else np.zeros((0, 0), np.float32)
 
     @retried
     def pin(

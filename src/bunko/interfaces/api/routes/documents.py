@@ -30,6 +30,7 @@ class ListQuery(Shape):
     since: Name = Field("", description="Only from this date on: 2024-01-15, 2024-01, today, 2w")
     until: Name = Field("", description="Only up to this date")
     path: Name = Field("", description="Only paths that match a pattern: guide/**")
+    selection: Name = Field("", description="Only the documents of a selection: POST /api/v1/selections")
     sort: Literal["newest", "name"] = Field("newest", description="Order")
     limit: int = Field(50, ge=1, le=_MAX_LISTED, description="Number of documents of a page")
     cursor: Name = Field("", description="next_cursor of the page before")
@@ -106,7 +107,8 @@ class OutlineReply(TypedDict):
 def list_documents(call: Call, query: ListQuery) -> dict[str, Any]:
     """List documents by tool, path, tag or date."""
     tools = query.tool[0] if len(query.tool) == 1 else tuple(query.tool) or None
-    where = Filter(query.path, tuple(map(normalise_tag, query.tag)), query.since, query.until)
+    tags = tuple(map(normalise_tag, query.tag))
+    where = Filter(query.path, tags, query.since, query.until, selection=query.selection)
     listing = call.library.documents.list_documents(
         ListRequest(tools, (), where, query.sort, query.limit, query.cursor)
     )

@@ -33,6 +33,7 @@ class SearchQuery(Shape):
     since: Name = Field("", description="Only from this date on: 2024-01-15, 2024-01, today, 2w")
     until: Name = Field("", description="Only up to this date")
     path: Name = Field("", description="Only paths that match a pattern: guide/**")
+    selection: Name = Field("", description="Only the documents of a selection: POST /api/v1/selections")
     extract: Literal["snippet", "chunk", "section", "full"] | None = Field(None, description="How much of each hit")
     explain: bool = Field(False, description="Say why each hit was found")
     cursor: Name = Field("", description="next_cursor of the page before")
@@ -56,7 +57,9 @@ class SearchQuery(Shape):
             top_k=self.top_k,
             per_document=self.per_document,
             min_score=self.min_score,
-            where=Filter(self.path, tuple(map(normalise_tag, self.tag)), self.since, self.until),
+            where=Filter(
+                self.path, tuple(map(normalise_tag, self.tag)), self.since, self.until, selection=self.selection
+            ),
             explain=self.explain,
             extract=self.extract,
             cursor=self.cursor,

@@ -1,0 +1,52 @@
+"""Keep documents that somebody has chosen under an id, so that a search can be limited to them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+
+from bunko.errors import LibraryError, QueryError, UnknownName
+from bunko.library import catalog
+from bunko.protocols import Store
+
+MAX_DOCUMENTS = 20_000
+_KIND = "selection"
+_MAX_SELECTIONS = 1000
+_SECONDS = 365 * 24 * 60 * 60
+_ID_CHARS = 20
+
+
+def store_selection(store: Store, documents: Mapping[str, Sequence[str]]) -> str:
+    """Store URIs by the names of their tools for a year, and return their id: the same for the same documents."""
+    tools = catalog.tools(store)
+    chosen: dict[str, list[str]] = {}
+    for name, uris in documents.items():
+        tool = catalog.find_tool(tools, name)
+        if tool is None:
+            raise catalog.unknown_tool_error(name, ", ".join(tool.name for tool in tools) or "none yet")
+        chosen[str(tool.id)] = sorted(set(uris) | set(chosen.get(str(tool.id), ())))
+    count = sum(map(len, chosen.values()))
+    if not 1 <= count <= MAX_DOCUMENTS:
+        raise QueryError(f"{count} documents cannot be a selection", hint=f"Choose 1 to {MAX_DOCUMENTS}.")
+    content = json.dumps({tool_id: chosen[tool_id] for tool_id in sorted(chosen)})
+    selection = hashlib.sha256(f"{store.id}\n{content}".encode()).hexdigest()[:_ID_CHARS]
+    now = time.time()
+    answers = {selection.encode(): (content, now + _SECONDS)}
+    store.cache.cache_answers(_KIND, answers, now=now, limit=_MAX_SELECTIONS)
+    if store.cache.cached_answer(_KIND, selection.encode(), now) is None:
+        raise LibraryError("The selection could not be kept", hint="Check that your data folder can be written.")
+    return selection
+
+
+def load_selection(store: Store, selection: str) -> dict[int, frozenset[str]]:
+    """Return the chosen URIs by the ids of the tools in a store."""
+    content = store.cache.cached_answer(_KIND, selection.encode("utf-8", "replace"), time.time())
+    if content is None:
+        raise UnknownName(
+            f"There is no selection {selection[:80]!r}", hint="Choose the documents again, on the map or with the API."
+        )
+    chosen = json.loads(content)
+    tool_ids = {tool.id for tool in catalog.tools(store)}
+    return {int(tool_id): frozenset(uris) for tool_id, uris in chosen.items() if int(tool_id) in tool_ids}

@@ -1,0 +1,194 @@
+"""The map of documents: computed once for each state of its tools, and kept."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bunko.library import map_layout
+from bunko.library.document_map import MapPoint
+from bunko.library.library import Library
+from bunko.library.map_groups import MAX_GROUPS, group_points
+from bunko.library.open import open_library
+from bunko.library.paths import locate_library
+from bunko.records import ListedDocument
+from bunko.types import LineSpan, Tool
+
+SUBJECTS = {
+    "sea": "The tide comes in and the boats leave the harbour for the open sea.",
+    "bread": "Knead the dough, let it rise, and bake the bread in a hot oven.",
+    "star": "A telescope shows the rings of a planet and the craters of the moon.",
+}
+
+
+@pytest.fixture
+def library(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    """Two tools with nine documents about three subjects."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    other = tmp_path / "other"
+    other.mkdir()
+    for subject, sentence in SUBJECTS.items():
+        for number in range(3):
+            folder = other if subject == "star" else docs
+            (folder / f"{subject}{number}.md").write_text(f"# {subject} {number}\n\n{sentence}\n", "utf-8")
+    with open_at(tmp_path) as opened:
+        opened.add(docs, name="docs")
+        opened.add(other, name="other")
+        opened.import_()
+        yield opened
+
+
+def open_at(folder: Path) -> Library:
+    environ = {"BUNKO_SEARCH_FRESHNESS_SECONDS": "0"}
+    return open_library(locate_library(library=folder / "library", environ=environ), environ=environ)
+
+
+def forbid_computing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        pytest.fail("the map was computed again")
+
+    monkeypatch.setattr(map_layout, "lay_out", fail)
+
+
+def test_each_document_has_a_place_near_those_of_its_subject(library: Library) -> None:
+    points, left_out = library.maps.points(library.tools(), "pca")
+    assert left_out == 0
+    places = {point.document.uri: np.array([point.x, point.y]) for point in points}
+    assert len(places) == 9
+    near = np.linalg.norm(places["sea0.md"] - places["sea1.md"])
+    assert near < np.linalg.norm(places["sea0.md"] - places["bread0.md"])
+    assert near < np.linalg.norm(places["sea0.md"] - places["star0.md"])
+
+
+def test_an_unchanged_map_is_not_computed_again_not_even_by_another_process(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = library.maps.build(library.tools(), "pca")
+    forbid_computing(monkeypatch)
+    assert library.maps.build(library.tools(), "pca") is first
+    with open_at(tmp_path) as again:
+        kept = again.maps.build(again.tools(), "pca")
+    assert kept.positions() == first.positions()
+    place = kept.layout.place(first.layout.mean)
+    assert place == pytest.approx(first.layout.place(first.layout.mean))
+
+
+def test_a_changed_document_changes_the_map_but_does_not_flip_it(library: Library, docs: Path) -> None:
+    before = library.maps.build(library.tools(), "pca").positions()
+    (docs / "bread3.md").write_text(f"# bread 3\n\n{SUBJECTS['bread']}\n", "utf-8")
+    (docs / "sea0.md").unlink()
+    library.import_("docs")
+    after = library.maps.build(library.tools(), "pca").positions()
+    uris = {uri for _, uri in after}
+    assert "bread3.md" in uris
+    assert "sea0.md" not in uris
+    moved = [np.subtract(after[name], before[name]) for name in after.keys() & before.keys()]
+    width = np.ptp(list(before.values()))
+    assert max(np.linalg.norm(moved, axis=1)) < width / 4
+
+
+def test_a_change_of_another_tool_changes_nothing(
+    library: Library, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = [tool for tool in library.tools() if tool.name == "other"]
+    first = library.maps.build(tools, "pca")
+    (docs / "new.md").write_text("# New\n\nSomething else.\n", "utf-8")
+    library.import_("docs")
+    forbid_computing(monkeypatch)
+    assert library.maps.build(tools, "pca") is first
+    assert {uri for _, uri in first.positions()} == {"star0.md", "star1.md", "star2.md"}
+
+
+def test_a_map_of_fewer_tools_depends_on_no_other_document(library: Library, docs: Path) -> None:
+    tools = [tool for tool in library.tools() if tool.name == "other"]
+    alone = library.maps.build(tools, "pca").positions()
+    for number in range(3):
+        (docs / f"sea{number}.md").write_text("# Something else\n\nTrains and stations.\n", "utf-8")
+    library.import_("docs")
+    library.maps._maps.clear()
+    for file in library.paths.folder.rglob("*-map-*.arrays"):
+        file.unlink()
+    assert library.maps.build(tools, "pca").positions() == alone
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 300])
+def test_a_damaged_file_is_written_again(library: Library, tmp_path: Path, content: bytes) -> None:
+    expected = library.maps.build(library.tools(), "pca").positions()
+    (file,) = (tmp_path / "library").rglob("*-map-*.arrays")
+    file.write_bytes(content)
+    with open_at(tmp_path) as again:
+        assert again.maps.build(again.tools(), "pca").positions() == expected
+    assert len(file.read_bytes()) > 300
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "a file"
+    folder.write_text("")
+    library.maps._folder = folder
+    assert len(library.maps.build(library.tools(), "pca").positions()) == 9
+
+
+def test_documents_without_vectors_are_counted_but_have_no_place(library: Library, tmp_path: Path) -> None:
+    environ = {"BUNKO_SEARCH_FRESHNESS_SECONDS": "0", "BUNKO_EMBEDDING_PROVIDER": "none"}
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "a.md").write_text("# Plain\n\nWithout vectors.\n", "utf-8")
+    library.close()
+    with open_library(locate_library(library=tmp_path / "library", environ={}), environ=environ) as lexical:
+        lexical.add(tmp_path / "plain", name="plain")
+        lexical.import_("plain")
+        points, left_out = lexical.maps.points(lexical.tools(), "pca")
+        assert (len(points), left_out) == (9, 1)
+        plain = [tool for tool in lexical.tools() if tool.name == "plain"]
+        assert lexical.maps.points(plain, "pca") == ([], 1)
+        assert lexical.maps.points([], "pca") == ([], 0)
+
+
+def test_only_a_few_maps_are_kept(library: Library, tmp_path: Path) -> None:
+    for number in range(4):
+        folder = tmp_path / f"more{number}"
+        folder.mkdir()
+        (folder / "a.md").write_text(f"# More {number}\n\nA text about {number}.\n", "utf-8")
+        library.add(folder, name=f"more{number}")
+    library.import_()
+    for tools in itertools.combinations(library.tools(), 2):
+        library.maps.build(tools, "pca")
+    assert len(list((tmp_path / "library").rglob("*-map-*.arrays"))) == 8
+
+
+def point(tool: str = "docs", day: str = "", *tags: str) -> MapPoint:
+    return MapPoint(Tool(tool), ListedDocument("a.md", "A", day, tags, "text/markdown", 1, 0, LineSpan()), 0, 0)
+
+
+def test_points_are_grouped_by_tool_the_largest_first() -> None:
+    groups, numbers = group_points([point("a"), point("b"), point("b")], "tool")
+    assert [(group.name, group.kind, group.count) for group in groups] == [("b", "value", 2), ("a", "value", 1)]
+    assert numbers == [1, 0, 0]
+
+
+def test_a_point_with_many_tags_belongs_to_the_most_frequent() -> None:
+    rare = [point("t", "", f"rare{number}") for number in range(MAX_GROUPS + 2)]
+    points = [point("t", "", "旅", "食"), point("t", "", "食"), point("t", "", "食"), point("t"), *rare]
+    groups, numbers = group_points(points, "tag")
+    assert groups[0].name == "食"
+    assert groups[0].count == 3
+    assert [group.kind for group in groups[-2:]] == ["other", "none"]
+    assert numbers[:4] == [0, 0, 0, len(groups) - 1]
+    assert sum(group.count for group in groups) == len(points)
+
+
+def test_years_are_in_their_order_and_the_early_ones_are_one_group() -> None:
+    this_year = date(2026, 1, 1).year
+    points = [point("t", f"{year}-05-01") for year in range(this_year - 11, this_year + 1)] + [point("t")]
+    groups, numbers = group_points(points, "year")
+    kinds = [group.kind for group in groups]
+    assert kinds == ["earlier", *["value"] * MAX_GROUPS, "none"]
+    assert (groups[0].name, groups[0].count) == ("2019", 4)
+    assert [group.name for group in groups[1:-1]] == [str(year) for year in range(2019, 2027)]
+    assert numbers[0] == numbers[3] == 0
+    assert numbers[4] == 1
+    assert groups[numbers[-1]].kind == "none"
