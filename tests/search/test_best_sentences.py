@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from bunko.search.best_sentences import choose_sentences
 from bunko.types.answers import AnswerSource
 
@@ -49,6 +51,29 @@ def test_what_several_documents_say_is_one_sentence_with_all_of_them_as_sources(
     chosen = choose_sentences("How long are backups kept?", [source(1, BACKUPS), source(2, BACKUPS)])
     assert chosen[0].sources == (1, 2)
     assert len({sentence.text for sentence in chosen}) == len(chosen)
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "second"),
+    [
+        ("バックアップは何日間保存しますか", "バックアップは20日間保存する。", "バックアップは10日間保存する。"),
+        (
+            "What is the price of the plan?",
+            "The price of the plan in Kyoto is 600 yen.",
+            "The price of the plan in Osaka is 600 yen.",
+        ),
+        (
+            "Is a permit needed for the roof?",
+            "A permit is needed for the roof.",
+            "A permit is not needed for the roof.",
+        ),
+    ],
+)
+def test_documents_that_differ_in_a_number_a_name_or_a_negation_are_not_sources_of_one_sentence(
+    question: str, first: str, second: str
+) -> None:
+    chosen = choose_sentences(question, [source(1, first), source(2, second)])
+    assert {sentence.text: sentence.sources for sentence in chosen} == {first: (1,), second: (2,)}
 
 
 def test_nothing_is_chosen_if_no_sentence_fits() -> None:
