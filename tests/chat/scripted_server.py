@@ -61,6 +61,12 @@ def crash_while_writing() -> str:
     os._exit(3)
 
 
+@server.tool()
+def write(text: str) -> str:
+    """Write the text somewhere."""
+    return f"wrote {text}"
+
+
 if BEHAVIOUR == "changed":
 
     @server.tool(name="weather", annotations=READS)

@@ -140,6 +140,20 @@ def test_a_call_that_may_have_changed_something_is_not_repeated() -> None:
     run(test)
 
 
+def test_a_server_that_has_just_ended_is_waited_for_and_its_tools_do_not_vanish() -> None:
+    async def test() -> None:
+        async with managed(scripted()) as manager:
+            with pytest.raises(MCPServerError, match="ended during crash_while_writing"):
+                await manager.call_tool("crash_while_writing")
+            assert (await manager.call_tool("write", {"text": "a"})).text == "wrote a"
+            with pytest.raises(MCPServerError, match="ended during crash_while_writing"):
+                await manager.call_tool("crash_while_writing")
+            with pytest.raises(MCPServerError, match="is not available: it ended unexpectedly"):
+                await manager.call_tool("write", {"text": "b"})
+
+    run(test)
+
+
 def test_a_tool_that_changed_is_announced_before_it_is_used_again(tmp_path: Path) -> None:
     digests_path = tmp_path / "digests.json"
 

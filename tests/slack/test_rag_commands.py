@@ -129,6 +129,7 @@ def test_what_a_crawl_leaves_out_is_said_below_its_result(bot: StartBot, slack: 
     assert text == ("└─ 完了: 1ページ / 1チャンク / エラー: 0件\n上限を超えたため取り込まなかったリンク: 2件")
 
 
+@pytest.mark.slow
 def test_an_error_of_another_server_is_said_in_the_words_of_the_bot(
     bot: StartBot, slack: SlackService, tmp_path: Path
 ) -> None:

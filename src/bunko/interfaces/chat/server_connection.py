@@ -42,7 +42,8 @@ class ServerConnection:
         self._client: Client | None = None
         self._tools: list[ServerTool] = []
         self._problem = "it has not been started"
-        self._settled = anyio.Event()  # the first attempt to start it has succeeded or failed
+        # The first attempt to start it has succeeded or failed, and so has the one after it ended for the first time.
+        self._settled = anyio.Event()
         self._lost = anyio.Event()
         self._tools_changed = False
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
@@ -66,9 +67,10 @@ class ServerConnection:
             if self._problem != logged_problem:  # not again at every attempt
                 _log.warning("The MCP server %s is not available: %s", self.name, self._problem)
             logged_problem = self._problem
-            self._settled.set()
             if anyio.current_time() - started_at > _STEADY_SECONDS:
                 delay = _FIRST_DELAY_SECONDS
+            if not self._lost.is_set() or delay > _FIRST_DELAY_SECONDS:
+                self._settled.set()
             await anyio.sleep(delay)
             delay = min(delay * 2, _MAX_DELAY_SECONDS)
 
@@ -147,9 +149,15 @@ class ServerConnection:
             return ToolOutput(single_line(str(outcome)), is_error=True)
         if isinstance(outcome, Exception):
             _log.debug("The connection to the MCP server %s was lost: %r", self.name, outcome)
-            lost.set()
+            self._lose(lost)
             raise ConnectionError
         return _to_output(outcome)
+
+    def _lose(self, lost: anyio.Event) -> None:
+        """Note that a connection is lost, so that the next call waits until the server runs again."""
+        if not lost.is_set():
+            self._client, self._settled = None, anyio.Event()
+            lost.set()
 
     async def _connected(self) -> Client:
         await self._settled.wait()  # later attempts are not waited for: they may fail for hours
