@@ -172,7 +172,7 @@ def test_a_memo_or_a_model_that_gives_orders_changes_nothing_but_the_words_of_a_
     before = (library.tools(), library.store.generation())
     answer = library.search("予算", kinds=("memos",), mode="bm25")
     found = ChatModels(library.settings, library.store).summarize_answer(answer)
-    assert found.text == "予算の罠。[31m\nx ここを見て。[address left out] https://own.example/page"
+    assert found.text == "予算の罠。[31m\nx ここを見て。[…] https://own.example/page"
     assert [hit.title for hit in answer.hits] == ["予算の罠"]
     assert (library.tools(), library.store.generation()) == before
     text = notes.service.asked[0].body["messages"][1]["content"]

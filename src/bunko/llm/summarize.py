@@ -69,7 +69,7 @@ def _excerpts(hits: Sequence[Hit], max_chars: int) -> Iterator[str]:
 
 def remove_foreign_addresses(answer: str, excerpts: str) -> str:
     """Return an answer without URLs that occur in no excerpt: a link could carry what was read to somebody else."""
-    return _URL.sub(lambda match: match[0] if match[0] in excerpts else "[address left out]", answer)
+    return _URL.sub(lambda match: match[0] if match[0] in excerpts else "[…]", answer)
 
 
 def _plain_text(answer: str, excerpts: str) -> str:

@@ -50,10 +50,10 @@ class Answerer:
         *,
         names: Sequence[str] = (),  # of the library's tools to answer from; empty: all
         refresh: bool = True,
-        may_change: bool = True,  # False: no tool that changes something, whatever the settings allow
+        allowed_tools: Sequence[str] | None = None,  # that may change something; None: as chat.allowed_tools says
     ) -> None:
         self._library, self.tools, self._names, self._refresh = library, tools, tuple(names), refresh
-        self._may_change = may_change
+        self._allowed_tools = allowed_tools
         self.model, self._models = model, [model] if model is not None else []
         self.conversation = self._new_conversation(model) if model is not None else None
 
@@ -83,8 +83,8 @@ class Answerer:
             model,
             self.tools.manager,
             limits=chat_limits(self._library.settings),
-            allowed_tools=chat.allowed_tools if self._may_change else (),
-            confirmed_tools=chat.confirmed_tools if self._may_change else (),
+            allowed_tools=chat.allowed_tools if self._allowed_tools is None else self._allowed_tools,
+            confirmed_tools=chat.confirmed_tools,
             offers_tools=self._library.settings.mcp.enabled,
             library_servers=self.tools.library_servers,
         )

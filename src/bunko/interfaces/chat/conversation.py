@@ -196,14 +196,15 @@ class Conversation:
         return next_number
 
     async def _answer(self, question: str, events: ChatEvents, reply: ChatReply, *, search_first: bool = False) -> None:
-        messages: list[Message] = [{"role": "system", "content": prompts.SYSTEM_PROMPT}]
-        for exchange in self.exchanges:
-            messages += exchange.messages()
         tools = await self._tools.tools()
         reply.withheld |= {tool.name for tool in tools if tool.has_changed}
         offered = {
             tool.name: tool for tool in tools if tool.name not in reply.withheld and self._may_call(tool, events)
         }
+        system_prompt = prompts.SYSTEM_PROMPT if offered or reply.withheld else prompts.NO_LIBRARY_PROMPT
+        messages: list[Message] = [{"role": "system", "content": system_prompt}]
+        for exchange in self.exchanges:
+            messages += exchange.messages()
         reply.notices += [
             f"{sentence} It can be used from the next question on." for sentence in self._tools.announcements()
         ]
@@ -278,7 +279,7 @@ class Conversation:
 
     def permission(self, tool: OfferedTool) -> Permission:
         """Return whether the model may call a tool."""
-        if tool.tool.read_only or _matches(tool.name, self._allowed_tools):
+        if may_be_called(tool, self._allowed_tools):
             return "yes"
         return "ask" if _matches(tool.name, self._confirmed_tools) else "no"
 
@@ -327,6 +328,11 @@ class Conversation:
         is_confirmed = await events.confirm(name, arguments)
         limit.deadline = anyio.current_time() + seconds_left
         return is_confirmed
+
+
+def may_be_called(tool: OfferedTool, allowed_tools: Sequence[str]) -> bool:
+    """Return whether a tool only reads, or is allowed nevertheless."""
+    return tool.tool.read_only or _matches(tool.name, allowed_tools)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from bunko.interfaces.chat.answering import Answerer, ChatModelEndpoint
-from bunko.interfaces.chat.conversation import SEARCH_TOOLS, Exchange
+from bunko.interfaces.chat.conversation import SEARCH_TOOLS, Exchange, may_be_called
 from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.setup import ChatTools
 from bunko.library.library import Library
@@ -40,6 +40,21 @@ class ThreadAnswers:
             return None
         return answer
 
+    async def warn_about_tools(self) -> None:
+        """Log which servers have tools, but none that the model may call; most servers do not say which only read."""
+        if self._model is None or self._tools.manager is None:
+            return
+        allowed_tools = self._library.settings.slack.allowed_tools
+        servers: dict[str, bool] = {}
+        for tool in await self._tools.manager.tools():
+            servers[tool.server] = servers.get(tool.server, False) or may_be_called(tool, allowed_tools)
+        for server in [server for server, has_callable in servers.items() if not has_callable]:
+            _log.warning(
+                "The model may call no tool of the MCP server %s: none says that it only reads. "
+                "Name those that everyone in Slack may use in slack.allowed_tools.",
+                server,
+            )
+
     async def _can_search(self) -> bool:
         manager = self._tools.manager
         return manager is not None and any(tool.tool.name in SEARCH_TOOLS for tool in await manager.tools())
@@ -49,8 +64,9 @@ class ThreadAnswers:
         if answerer is None:
             # Without tools, a model still answers, and every statement of it is marked.
             tools = self._tools if self._tools.manager is not None else ChatTools(MCPManager([]))
-            # Anyone in Slack may ask.
-            answerer = Answerer(self._library, self._model, tools, may_change=False)
+            # Anyone in Slack may ask, so that chat.allowed_tools does not hold here.
+            allowed_tools = self._library.settings.slack.allowed_tools
+            answerer = Answerer(self._library, self._model, tools, allowed_tools=allowed_tools)
             if answerer.conversation is not None:
                 answerer.conversation.restore([Exchange(past, answer, 1) for past, answer in history], ())
         self._answerers[thread] = answerer
