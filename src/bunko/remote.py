@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -134,7 +135,18 @@ def translate_openai_errors() -> Iterator[None]:
             _server_message(error.body, error.message), status=error.status_code, retry_after=wait
         ) from error
     except (OpenAIError, HTTPError, InvalidURL, ValueError) as error:
-        raise RemoteFailure(str(error) or type(error).__name__) from error
+        raise RemoteFailure(_system_message(error) or str(error) or type(error).__name__) from error
+
+
+def _system_message(error: BaseException) -> str:
+    """Return what the system says about a connection that failed, of which the SDK says no more than that it did."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno is not None:
+            # The numbers of errors of a name server are negative.
+            return os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
+        cause = cause.__cause__ or cause.__context__
+    return ""
 
 
 def _server_message(body: object, default: str) -> str:

@@ -126,6 +126,14 @@ def test_an_error_keeps_its_status_and_waiting_time() -> None:
     assert "slow down" in raised.value.message
 
 
+def test_a_server_that_is_not_running_is_an_error_that_says_so() -> None:
+    with chat_service() as service:
+        pass  # ended
+    with pytest.raises(RemoteFailure) as failed:
+        take_turn(service)
+    assert (failed.value.message, failed.value.status) == ("Connection refused", 0)
+
+
 def test_an_error_in_the_middle_of_a_stream_is_an_error() -> None:
     raw = b'data: {"error": {"code": 502, "message": "provider is down"}}\n\n'
     with chat_service(Reply(raw=raw)) as service, pytest.raises(RemoteFailure, match="provider is down"):
