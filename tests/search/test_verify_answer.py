@@ -96,6 +96,12 @@ def test_abbreviations_decimals_and_quotes_do_not_end_sentences() -> None:
     ]
 
 
+def test_a_heading_is_not_part_of_the_sentence_right_below_it() -> None:
+    heading, sentence = verify("## Answer\nBackups are kept for 35 days [2].")
+    assert (heading.text, heading.status) == ("Answer", "plain")
+    assert (sentence.text, sentence.status, sentence.before) == ("Backups are kept for 35 days.", "supported", "\n")
+
+
 def test_code_is_one_unit_and_its_brackets_are_no_citations() -> None:
     assert given_numbers("Run this:\n\n```python\nx = a[1]\nb()\n```\n\nUse `a[2]` then [3].") == [
         ("Run this:", []),

@@ -34,7 +34,7 @@ _MIN_SENTENCE_CHARS = 4
 # Sentences that share this much of their words may say the same.
 _SAME_SHARE = 0.8
 _UNSEEN_FREQUENCY = 0.5  # of a word that no passage has, for its weight
-_NOT_A_SENTENCE = re.compile(r"[\s|:=*_#>~`-]*")
+_TABLE_RULE = re.compile(r"[\s|:=*_#>~`-]+")
 _ENDS_WITH_LABEL = re.compile(r"[:：]\s*\Z")
 
 # What a question asks for, by its words in both languages.
@@ -211,7 +211,7 @@ def _sentences(text: str) -> Iterator[str]:
     for start, end in sentence_ranges(text):
         raw = text[start:end].strip()
         if raw.startswith("|"):
-            if _NOT_A_SENTENCE.fullmatch(raw):
+            if _TABLE_RULE.fullmatch(raw):
                 continue
             cells = [cell.strip() for cell in raw.strip("|").split("|")]
             if not header or _is_header(raw, lines):
@@ -228,7 +228,7 @@ def _sentences(text: str) -> Iterator[str]:
 def _is_header(row: str, lines: Sequence[str]) -> bool:
     """Return whether a rule follows a row of a table."""
     return any(
-        line.strip() == row and index + 1 < len(lines) and _NOT_A_SENTENCE.fullmatch(lines[index + 1].strip())
+        line.strip() == row and index + 1 < len(lines) and _TABLE_RULE.fullmatch(lines[index + 1].strip())
         for index, line in enumerate(lines)
     )
 
