@@ -155,7 +155,7 @@ def test_a_model_that_never_stops_searching_has_to_answer() -> None:
         (reply,) = converse(service, limits=ChatLimits(rounds=3))
     assert len(service.requests) == 4
     assert reply.text == "30日です。[1]"
-    assert any("a limit was reached" in notice for notice in reply.notices)
+    assert any("the limit chat.max_rounds was reached" in notice for notice in reply.notices)
 
 
 def test_the_same_call_is_not_run_twice() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,43 @@ def test_a_model_gets_the_tools_that_only_read(run: Run, library: Path, service:
     run("ask", QUESTION, "--docs-dir", library)
     assert {"search", "read", "list"} <= offered(service)
     assert not {"reindex", "rag_add", "rag_crawl", "rag_delete"} & offered(service)
+
+
+def test_a_model_gets_no_tool_that_cannot_help_it(run: Run, library: Path, service: ChatService) -> None:
+    run("ask", QUESTION, "--docs-dir", library)
+    assert not {"rag_search", "rag_stats"} & offered(service), "there are no collected web pages"
+    assert "verify" not in offered(service), "it needs a hash, and results have numbers instead"
+
+
+def test_a_model_knows_what_day_it_is(run: Run, library: Path, service: ChatService) -> None:
+    run("ask", "What did I do yesterday?", "--docs-dir", library)
+    assert f"{date.today().isoformat()}." in service.requests[0]["messages"][0]["content"]
+
+
+def test_a_model_is_told_that_a_document_goes_on(run: Run, library: Path, service: ChatService) -> None:
+    (library / "long.md").write_text("\n\n".join(f"Valve {n} takes {n} turns." for n in range(500)), encoding="utf-8")
+
+    def read_on(request: Request) -> Reply:
+        results = [message["content"] for message in request["messages"] if message["role"] == "tool"]
+        cursor = results[-1].rpartition("with cursor ")[2] if results else ""
+        arguments = {"document": "long.md", "max_tokens": 300} | ({"cursor": cursor} if results else {})
+        return Reply(calls=[("read", json.dumps(arguments))]) if len(results) < 2 else Reply("Valve 0 takes 0 turns.")
+
+    service.script = read_on
+    run("ask", "valves?", "--docs-dir", library)
+    first, second = [message["content"] for message in service.requests[2]["messages"] if message["role"] == "tool"]
+    assert "Valve 0 takes" in first
+    assert "[2] long.md:L" in second
+    assert "Valve 0 takes" not in second
+
+
+def test_a_model_sees_the_heading_and_the_date_of_a_passage(run: Run, docs: Path, service: ChatService) -> None:
+    sections = "".join(f"## Room {n}\n\n### Cleaning\n\n" + f"It is cleaned by team {n}. " * 40 for n in range(3))
+    (docs / "rooms.md").write_text(f"---\ndate: 2024-02-03\n---\n# Rooms\n\n{sections}", encoding="utf-8")
+    service.replies = [Reply(calls=[("search", json.dumps({"query": "room cleaned by team 2"}))])]
+    run("ask", "Who cleans room 2?", "--docs-dir", docs)
+    shown = service.requests[1]["messages"][-1]["content"]
+    assert "| 2024-02-03\n" in shown
 
 
 def test_no_model_quotes_and_asks_nobody(run: Run, library: Path, service: ChatService) -> None:

@@ -29,6 +29,7 @@ from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence, Ci
 _log = logging.getLogger("bunko.chat")
 
 _VERIFY_TOOL = "verify"  # of a server that is bunko too
+_PAGE_TOOLS = ("rag_search", "rag_stats")
 _STATES: Sequence[str] = get_args(CitationState)
 
 
@@ -87,7 +88,17 @@ class Answerer:
             confirmed_tools=chat.confirmed_tools,
             offers_tools=self._library.settings.mcp.enabled,
             library_servers=self.tools.library_servers,
+            useless_tools=self._useless_tools(),
         )
+
+    def _useless_tools(self) -> Sequence[str]:
+        """Return the tools of the library that a model cannot use.
+
+        Its results have numbers instead of hashes, and without collected pages a search of them only misleads it.
+        """
+        tools = [tool for tool in self._library.tools() if not self._names or tool.name in self._names]
+        has_pages = any(tool.kind == "web" for tool in tools)
+        return (_VERIFY_TOOL,) if has_pages else (_VERIFY_TOOL, *_PAGE_TOOLS)
 
     async def prepare(self, question: str, observer: Observer) -> None:
         """Import changed files, which may take longer than a tool's call may, and report the progress."""
@@ -103,6 +114,7 @@ class Answerer:
         if model is None or conversation is None:
             return await self._quote(question)
         await self._in_thread(self._library.log_search, question, self._request(question).tool)
+        conversation.useless_tools = await self._in_thread(self._useless_tools)
 
         async def says_more_than_it_knows(reply: ChatReply) -> bool:
             sentences = await self._verify(question, reply)

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol
 
@@ -107,10 +108,11 @@ class Conversation:
         confirmed_tools: Sequence[str] = (),  # and of those that may be called after the user has agreed
         offers_tools: bool = True,  # False: the library is searched once for each question
         library_servers: Collection[str] = (),  # servers that are this library itself
+        useless_tools: Collection[str] = (),  # tools of these servers that are not offered
     ) -> None:
         self._model, self._tools, self._limits = model, tools, limits
         self._allowed_tools, self._confirmed_tools = allowed_tools, confirmed_tools
-        self._library_servers = library_servers
+        self._library_servers, self.useless_tools = library_servers, useless_tools
         self.exchanges: list[Exchange] = []
         self._sources = ShownSources()
         self._offers_tools = self._can_call_tools = offers_tools
@@ -201,8 +203,8 @@ class Conversation:
         offered = {
             tool.name: tool for tool in tools if tool.name not in reply.withheld and self._may_call(tool, events)
         }
-        system_prompt = prompts.SYSTEM_PROMPT if offered or reply.withheld else prompts.NO_LIBRARY_PROMPT
-        messages: list[Message] = [{"role": "system", "content": system_prompt}]
+        system_prompt = prompts.LIBRARY_PROMPT if offered or reply.withheld else prompts.NO_LIBRARY_PROMPT
+        messages: list[Message] = [{"role": "system", "content": prompts.with_date(system_prompt, date.today())}]
         for exchange in self.exchanges:
             messages += exchange.messages()
         reply.notices += [
@@ -239,10 +241,13 @@ class Conversation:
             events.on_text(text)
 
         for round_number in range(self._limits.rounds + 1):
-            is_last = round_number == self._limits.rounds or self._is_over_budget(reply)
+            limit = self._reached_limit(round_number, reply)
+            is_last = bool(limit)
             if is_last and schemas:
                 messages.append({"role": "user", "content": prompts.ANSWER_NOW})
-                reply.notices.append("The answer was made before the model had all it asked for: a limit was reached.")
+                reply.notices.append(
+                    f"The answer was made before the model had all it asked for: the limit {limit} was reached."
+                )
             turn = await self._model.turn(messages, () if is_last else schemas, on_text)
             self._count(turn, reply)
             if not turn.calls or is_last:
@@ -279,6 +284,8 @@ class Conversation:
 
     def permission(self, tool: OfferedTool) -> Permission:
         """Return whether the model may call a tool."""
+        if tool.server in self._library_servers and tool.tool.name in self.useless_tools:
+            return "no"
         if may_be_called(tool, self._allowed_tools):
             return "yes"
         return "ask" if _matches(tool.name, self._confirmed_tools) else "no"
@@ -287,10 +294,13 @@ class Conversation:
         permission = self.permission(tool)
         return permission == "yes" or (permission == "ask" and events.confirm is not None)
 
-    def _is_over_budget(self, reply: ChatReply) -> bool:
-        return reply.input_tokens + reply.output_tokens > self._limits.tokens or (
-            self._limits.cost is not None and reply.cost > self._limits.cost
-        )
+    def _reached_limit(self, round_number: int, reply: ChatReply) -> str:
+        """Return the setting whose limit is reached, so that the model must answer; empty: none."""
+        if round_number == self._limits.rounds:
+            return "chat.max_rounds"
+        if reply.input_tokens + reply.output_tokens > self._limits.tokens:
+            return "chat.max_total_tokens"
+        return "chat.max_cost" if self._limits.cost is not None and reply.cost > self._limits.cost else ""
 
     def _count(self, turn: Turn, reply: ChatReply) -> None:
         reply.input_tokens += turn.input_tokens

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 
-SYSTEM_PROMPT = """\
+LIBRARY_PROMPT = """\
 You answer questions from the user's own library of documents, notes and web pages. Search it with the tools before \
 you answer, several times with other words if the first results do not answer the question. Answer in the language of \
 the question, briefly.
@@ -22,6 +23,11 @@ NO_TOOLS_PROMPT = "The library was searched for the question. Answer from these 
 SEARCHED_PROMPT = "The library was searched for the question. Answer from these results, or call tools for more."
 DECLINED = "The user does not want this call. Do not repeat it: answer without it."
 LEFT_OUT = "The result was left out: the limit of tokens is reached. Answer from the results above."
+
+
+def with_date(system_prompt: str, today: date) -> str:
+    """Return what a model is told first; it needs the date for questions such as what happened last week."""
+    return f"{system_prompt}\nToday is {today:%A}, {today.isoformat()}."
 
 
 def unknown_tool(name: str, offered: Iterable[str]) -> str:
