@@ -87,6 +87,42 @@ def test_strict_leaves_out_what_the_sources_do_not_say(run: Run, library: Path, 
     assert (ran.code, ran.out) == (1, "The library does not say.\n")
 
 
+def test_a_citation_that_does_not_say_it_is_not_shown_beside_one_that_does(
+    run: Run, library: Path, service: ChatService
+) -> None:
+    (library / "tea.md").write_text("# Tea\n\nBackups of tea are in the kitchen.\n", encoding="utf-8")
+    service.script = search_and_say("Backups are kept for 35 days [2]. Restoring one takes two hours [1][2].")
+    out = run("ask", QUESTION, "--docs-dir", library).out
+    assert out.splitlines() == [
+        "Backups are kept for 35 days. [+1] Restoring one takes two hours. [1]", "", "[1] backups.md:L1-L3",
+    ]  # fmt: skip
+
+
+def test_citations_leave_tables_code_and_japanese_readable(run: Run, library: Path, service: ChatService) -> None:
+    service.script = search_and_say(
+        "バックアップは35日間保管されます[1]。復元には2時間かかります[1]。\n\n"
+        "| kept |\n|---|\n| 35 days [1] |\n\n```\nrestore --all\n```\n"
+    )
+    lines = run("ask", QUESTION, "--docs-dir", library).out.splitlines()
+    assert "。 [1] 復元" in lines[0] or ") 復元" in lines[0]
+    assert "| 35 days [1] |" in lines
+    assert lines[lines.index("restore --all") + 1] == "```"
+
+
+def test_strict_says_that_sentences_are_left_out(run: Run, library: Path, service: ChatService) -> None:
+    assert "is marked." in run("ask", QUESTION, "--docs-dir", library).err
+    assert "is left out." in run("ask", QUESTION, "--docs-dir", library, "--strict").err
+
+
+def test_an_address_without_http_is_named(
+    run: Run, library: Path, service: ChatService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BUNKO_CHAT_BASE_URL", service.address.removeprefix("http://"))
+    ran = run("ask", QUESTION, "--docs-dir", library)
+    assert "chat.base_url must begin with http:// or https://" in ran.err
+    assert "[1] backups.md" in ran.out
+
+
 def test_json_has_every_sentence_with_its_citations_and_every_source(
     run: Run, library: Path, service: ChatService
 ) -> None:

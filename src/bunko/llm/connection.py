@@ -38,7 +38,7 @@ class ChatConnection:
     @property
     def label(self) -> str:
         """The name of the model, for people."""
-        return f"{self.provider}:{self.model}"
+        return f"{self.provider}:{self.model}" if self.model else self.provider
 
     @property
     def fix(self) -> str:
@@ -60,6 +60,8 @@ class ChatConnection:
         """Raise RemoteFailure if nothing can be sent."""
         if not self.model:
             raise RemoteFailure("no model is set; set chat.model", status=NOT_READY_STATUS)
+        if not self.address.startswith(("http://", "https://")):
+            raise RemoteFailure("chat.base_url must begin with http:// or https://", status=NOT_READY_STATUS)
         if self.needs_key and PRESETS[self.provider].key_variable and not self.secret:
             raise RemoteFailure("there is no key", status=401)
         if problem := key_problem(self.secret):

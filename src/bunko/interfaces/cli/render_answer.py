@@ -15,13 +15,14 @@ from bunko.interfaces.answers import (
     citation_marks,
     introduction,
     remarks,
+    split_end,
     visible_sentences,
     visible_sources,
 )
 from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import escape_controls, replace_controls
 from bunko.interfaces.cli.result_fields import Tools, source_link
-from bunko.interfaces.cli.rows import wrap_rows
+from bunko.interfaces.cli.rows import Row, wrap_rows
 from bunko.interfaces.cli.tables import new_console, print_message, shorten_path, shorten_text
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ def show_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool = False) ->
     if not sentences:
         print_message(NOTHING_FOUND, "yellow", console=console)
         return
-    print_message(introduction(answer), "dim", console=console)
+    print_message(introduction(answer, strict=strict), "dim", console=console)
     console.print()
     for paragraph in _paragraphs(sentences):
-        for row in wrap_rows(paragraph.plain, max(20, console.width)):
+        for row in wrap_rows(paragraph.plain, max(20, console.width)) or [Row(0, 0)]:
             console.print(paragraph[row.start : row.end], no_wrap=True, overflow="ellipsis")
     sources = visible_sources(answer, strict=strict)
     if sources:
@@ -68,15 +69,19 @@ def _paragraphs(sentences: list[CheckedSentence]) -> Iterator[Text]:
         if "\n" in before:
             if line.plain.strip():
                 yield line
+                yield from [Text()] * (before.count("\n") > 1)
             line = Text()
             before = before.rpartition("\n")[2]
         line.append(before)
         style = _STATUS_STYLES.get(sentence.status, "")
-        line.append(replace_controls(sentence.text), style)
+        text, space, end = split_end(replace_controls(sentence.text))
+        line.append(text, style)
         if marks := citation_marks(sentence):
-            line.append(f" {marks}", "cyan")
+            line.append(f"{space}{marks}", "cyan")
+            space = " "
         if notes := "; ".join(map(translate, remarks(sentence))):
-            line.append(f" ({replace_controls(notes)})", Style(color=style or "yellow", italic=True))
+            line.append(f"{space}({replace_controls(notes)})", Style(color=style or "yellow", italic=True))
+        line.append(end, style)
     if line.plain.strip():
         yield line
 
