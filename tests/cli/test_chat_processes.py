@@ -203,6 +203,6 @@ def test_notices_and_recalled_answers_are_not_broken_within_words(place: Place, 
     terminal.wait_for("tokens read")
     leave(terminal)
     written = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.written.decode())
-    lines = [line.rstrip() for line in written.split("\r\n")]
+    lines = [line.strip() for line in written.replace("\r", "\n").split("\n")]
     assert "Backups are kept for 35 days. [1] Bob keeps the keys. (there" in lines  # as it is recalled
     assert "The MCP server weather is not available: the command" in lines
