@@ -163,6 +163,26 @@ def test_a_marked_answer_at_a_terminal_picture(terminal: Terminal, library: Path
     check_picture("ask-marked-80", terminal("ask", QUESTION, "--docs-dir", library, width=80))
 
 
+def test_markdown_is_drawn_at_a_terminal(terminal: Terminal, library: Path, service: ChatService) -> None:
+    service.script = search_and_say(
+        "## Answer\nBackups are kept for **35 days** [1]. Call `restore --all` [1].\n\n```\nif a ** b ** c\n```\n"
+    )
+    screen = terminal("ask", QUESTION, "--docs-dir", library, width=80)
+    assert "\x1b[1mAnswer\x1b[0m" in screen.written
+    assert "\x1b[1m35 days\x1b[0m" in screen.written
+    assert "Backups are kept for 35 days. [1] Call `restore --all`. [1]" in " ".join(screen.rows)
+    assert "if a ** b ** c" in screen.rows
+
+
+def test_the_nearest_passages_are_named_at_a_terminal_if_none_answers(terminal: Terminal, library: Path) -> None:
+    question = "Why does Ghislaine prefer backups in the Osaka region?"
+    screen = terminal("ask", question, "--docs-dir", library, "--no-model", width=80)
+    assert screen.code == 1
+    assert screen.rows[:1] == ["The library does not say. The nearest passages:"]
+    assert screen.rows[1].startswith("[1] backups.md:L1-L3")
+    assert terminal("ask", "プラハ", "--docs-dir", library, width=80).rows == ["The library does not say."]
+
+
 def offered(service: ChatService) -> set[str]:
     return {tool["function"]["name"] for tool in service.requests[0]["tools"]}
 
