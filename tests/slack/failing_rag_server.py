@@ -1,4 +1,4 @@
-"""An MCP server over stdio that has only one of the tools that the commands need, which fails."""
+"""An MCP server over stdio that has only two of the tools that the commands need: one fails, one returns nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ server = MCPServer("rag")
 def rag_add(url: str) -> str:
     """Fail."""
     raise ValueError("the disk is full")
+
+
+@server.tool()
+def rag_delete(url: str) -> str:
+    """Return nothing."""
+    return ""
 
 
 server.run("stdio")

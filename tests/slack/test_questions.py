@@ -96,7 +96,7 @@ def test_what_the_sources_do_not_say_is_marked(
     first, _, second = blocks(message).partition("\n出典:")[0].partition("東京のデータセンター")
     assert first.startswith("バックアップは90日間保存する。")
     assert ":warning:" in first
-    assert ":warning: (出典 [7] はありません; 出典にないもの: " in second
+    assert ":warning: (出典 [7] はありません。出典にないもの: " in second
     assert "|[7]>" not in second
 
 

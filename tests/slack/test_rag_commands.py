@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bunko.library.library import Library
-from tests.site import Site, html
+from tests.site import Asked, Reply, Site, html
 from tests.slack.conftest import StartBot
 from tests.slack.running_bot import running_bot
 from tests.slack.slack_service import SlackService
@@ -129,6 +130,19 @@ def test_what_a_crawl_leaves_out_is_said_below_its_result(bot: StartBot, slack: 
     assert text == ("└─ 完了: 1ページ / 1チャンク / エラー: 0件\n上限を超えたため取り込まなかったリンク: 2件")
 
 
+def test_a_crawl_may_take_longer_than_other_calls(bot: StartBot, slack: SlackService, site: Site) -> None:
+    def slow(asked: Asked) -> Reply:
+        time.sleep(0.5)
+        return html("<main><p>遅いページです。</p></main>")
+
+    site.pages["/slow"] = slow
+    with bot(**writable(site, BUNKO_MCP_CALL_TIMEOUT="0.2")) as sender:
+        ts = sender.mention(f"rag crawl <{site.url('/slow')}>")
+        assert texts(slack, ts, 2)[1] == "└─ 完了: 1ページ / 1チャンク / エラー: 0件"
+        ts = sender.mention(f"rag add <{site.url('/slow')}>")
+        assert "0.2 秒以内に終わりませんでした" in slack.wait_for(3)[2]["text"]
+
+
 @pytest.mark.slow
 def test_an_error_of_another_server_is_said_in_the_words_of_the_bot(
     bot: StartBot, slack: SlackService, tmp_path: Path
@@ -143,8 +157,10 @@ def test_an_error_of_another_server_is_said_in_the_words_of_the_bot(
             "エラー: ページの取り込みに失敗しました。\nURL: https://example.com/docs\n"
             "原因: Error executing tool rag_add"
         )
+        sender.mention("rag delete <https://example.com/docs>")
+        assert slack.wait_for(2)[1]["text"] == "rag delete を実行しましたが、サーバーは何も返しませんでした。"
         sender.mention("rag status")
-        assert slack.wait_for(2)[1]["text"] == (
+        assert slack.wait_for(3)[2]["text"] == (
             "エラー: RAG機能が無効です。管理者に連絡してください。\n"
             "MCP サーバー other を使えません: コマンド no-such-command が見つかりません"
         )

@@ -101,6 +101,8 @@ class RagCommands:
             changes = [self._messages.translate(change) for change in self._manager.announcements()]
             reason = "\n".join([self._messages.translate(error.message), *changes])
             return self._failure(command, reason)
+        if not output.text.strip():
+            return self._messages.say("no_output", verb=command.verb)
         if output.is_error:
             # The tools of bunko say in the same words what failed.
             is_complete = output.text.startswith(("エラー:", "Error:"))

@@ -70,7 +70,7 @@ def _sentence(sentence: CheckedSentence, sources: dict[int, AnswerSource], messa
         link(sources[number].uri, mark) if is_web_page(sources[number]) else escape(mark)
         for number, mark in marks.items()
     )
-    notes = "; ".join(messages.translate(remark) for remark in remarks(sentence))
+    notes = messages.say("between_remarks").join(messages.translate(remark) for remark in remarks(sentence))
     text = from_markdown(f"{sentence.before}{sentence.text}")
     return f"{text}{f' {linked}' if linked else ''}{f' :warning: ({escape(notes)})' if notes else ''}"
 
