@@ -234,6 +234,7 @@ def test_no_model_quotes_and_asks_nobody(run: Run, library: Path, service: ChatS
     ran = run("ask", QUESTION, "--docs-dir", library, "--no-model")
     assert ran.out.startswith("Backups are kept for 35 days in the Osaka region. [1]")
     assert service.requests == []
+    assert "No chat model was used." in ran.err  # one is set
 
 
 def test_a_tool_that_is_named_is_the_only_one_a_model_sees(

@@ -109,7 +109,7 @@ def test_an_address_that_no_source_has_is_left_out_without_a_word_of_another_lan
     with running_bot(library) as sender:
         sender.mention(QUESTION)
         [message] = slack.wait_for(1)
-    assert blocks(message).startswith(f"バックアップは30日間保存する。 <{site.url('/backup')}|[1]>([…])")
+    assert blocks(message).startswith(f"バックアップは30日間保存する。 <{site.url('/backup')}|[1]> ([…])")
     assert ":warning:" not in blocks(message)
 
 
@@ -152,7 +152,7 @@ def test_without_a_model_the_best_sentences_are_quoted(
         [message] = slack.wait_for(1)
         sender.mention("火星の首都はどこですか？")
         unanswered = slack.wait_for(2)[1]
-    assert blocks(message).startswith("手元の文書からの引用です。チャットモデルは設定されていません。\n\n")
+    assert blocks(message).startswith("手元の文書からの引用です。チャットモデルは使っていません。\n\n")
     assert f"バックアップは30日間保存する。 <{site.url('/backup')}|[1]>" in blocks(message)
     assert blocks(unanswered) == "ライブラリーには書かれていません。"
 

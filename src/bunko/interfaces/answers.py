@@ -10,7 +10,7 @@ from typing import Any
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedCitation, CheckedSentence
 
 NOTHING_FOUND = "The library does not say."
-QUOTED = "These sentences are quoted from your documents. No chat model is set."
+QUOTED = "These sentences are quoted from your documents. No chat model was used."
 _QUOTED_INSTEAD = "These sentences are quoted from your documents."
 ADDED_NOTE = "+ marks a source that bunko found; the model did not cite it."
 _MAX_MISSING = 6
