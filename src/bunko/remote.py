@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 NOT_READY_STATUS = -1  # in place of an HTTP status: nothing was sent, because the service is not set up
+UNUSABLE_STATUS = -2  # the service answered, but not with what was asked for
 _MAX_MESSAGE_CHARS = 300
 # Services have no common status for a request that is too large. Some use 500, none of them 429.
 _SIZE_STATUSES = (400, 413, 422, 500)
@@ -63,6 +64,11 @@ def explain_failure(service: RemoteEndpoint, failure: RemoteFailure, *, name: st
     detail = detail[:_MAX_MESSAGE_CHARS]
     if status == NOT_READY_STATUS:
         return f"{name} is not available: {detail}", ""
+    if status == UNUSABLE_STATUS:
+        return (
+            f"{name} gave no usable answer: {detail}",
+            f"Check the model in the settings, and that {address} serves it.",
+        )
     if not status:
         return f"{name} did not answer: {detail}", f"Check that {address} is up."
     if status in (401, 403):
@@ -71,7 +77,12 @@ def explain_failure(service: RemoteEndpoint, failure: RemoteFailure, *, name: st
         return f"{name} requires payment (402): {detail}", "Check the account's credit."
     if status == 429:
         delay = f" in {failure.retry_after:.0f} s" if failure.retry_after else " later"
-        return f"{name} is rate limiting requests (429): {detail}", f"Run the command again{delay}."
+        return f"{name} is rate limiting requests (429): {detail}", f"Try again{delay}."
+    if status >= 500:
+        return (
+            f"{name} failed ({status}): {detail}",
+            f"Check that {address} is up and serves the model, or try again later.",
+        )
     hint = f"Check the model in the settings, and that {address} serves it."
     return f"{name} rejected the request ({status}): {detail}", hint
 

@@ -269,6 +269,26 @@ def test_a_model_that_does_not_search_gets_the_results_and_answers_again(
     assert len(service.requests) == 2
 
 
+def test_a_model_that_calls_no_tool_rightly_gets_the_results_and_answers_again(
+    run: Run, library: Path, service: ChatService
+) -> None:
+    def reply(request: Request) -> Reply:
+        if "35 days in the Osaka region" in str(request["messages"]):
+            return Reply("Backups are kept for 35 days [1].")
+        return Reply(calls=[("find_it", "{}")]) if "tools" in request else Reply("I do not know.")
+
+    service.script = reply
+    assert run("ask", QUESTION, "--docs-dir", library).out.splitlines()[0] == "Backups are kept for 35 days. [1]"
+
+
+def test_notices_of_the_searches_of_a_model_are_shown(
+    run: Run, library: Path, service: ChatService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("ask", QUESTION, "--docs-dir", library)
+    monkeypatch.setenv("BUNKO_EMBEDDING_PROVIDER", "lmstudio")
+    assert "built with a different embedder" in run("ask", QUESTION, "--docs-dir", library).err
+
+
 def test_a_greeting_needs_no_search(run: Run, library: Path, service: ChatService) -> None:
     service.script = lambda request: Reply("Hello!")
     run("ask", "Hi", "--docs-dir", library)

@@ -173,4 +173,6 @@ def _parse_answer(body: bytes) -> str:
 def describe_failure(service: RemoteEndpoint, failure: RemoteFailure) -> str:
     """Return what went wrong with a chat model and what to do next, as sentences for a notice."""
     message, hint = explain_failure(service, failure)
+    if failure.is_too_large():
+        hint = "Give the model a longer context, or use another one."
     return remove_hidden_chars(f"{message.rstrip('.')}. {hint}".rstrip())

@@ -120,10 +120,11 @@ class Answerer:
             sentences = await self._verify(question, reply)
             return any(not sentence.holds or is_refusal(sentence.text) for sentence in sentences)
 
+        reply = ChatReply()
         try:
-            reply = await conversation.ask(question, events, needs_search=says_more_than_it_knows)
+            await conversation.ask(question, events, needs_search=says_more_than_it_knows, reply=reply)
         except RemoteFailure as failure:
-            return await self._quote(question, describe_failure(model, failure))
+            return await self._quote(question, *reply.notices, describe_failure(model, failure))
         if not any(char.isalnum() for char in reply.text):
             return await self._quote(question, *reply.notices, f"{model.label} returned no readable text.")
         sentences = await self._verify(question, reply)
@@ -141,7 +142,8 @@ class Answerer:
         request = self._request(question)
         answer = await self._in_thread(lambda: self._library.answers.ask(request, use_model=False))
         if reasons:
-            answer.notices += [*reasons[:-1], f"The answer is quoted from the documents. {reasons[-1]}"]
+            notices = [*answer.notices, *reasons[:-1], f"The answer is quoted from the documents. {reasons[-1]}"]
+            answer.notices = list(dict.fromkeys(notices))
         return cast(CheckedAnswer, answer)
 
     def _with_tool_names(self, sources: Sequence[AnswerSource]) -> list[AnswerSource]:

@@ -16,6 +16,7 @@ import anyio
 from bunko.errors import BunkoError
 from bunko.interfaces.chat import prompts
 from bunko.interfaces.chat.mcp_manager import MCPManager, OfferedTool
+from bunko.interfaces.chat.servers import MCPServerError
 from bunko.interfaces.chat.sources import ShownSources
 from bunko.llm.turns import Message, RequestedCall, Turn, rejects_tools
 from bunko.remote import RemoteFailure
@@ -55,6 +56,13 @@ class ChatLimits:
     history_tokens: int = 8_000
     input_price: float = 0.0  # of a million tokens
     output_price: float = 0.0
+
+    def warnings(self) -> list[str]:
+        """Return which limit cannot hold."""
+        has_prices = self.input_price or self.output_price
+        if self.cost is None or has_prices:
+            return []
+        return ["chat.max_cost limits nothing without prices: set chat.input_price and chat.output_price."]
 
 
 @dataclass(slots=True)
@@ -137,12 +145,15 @@ class Conversation:
         events: ChatEvents | None = None,
         *,
         needs_search: Callable[[ChatReply], Awaitable[bool]] | None = None,
+        reply: ChatReply | None = None,
     ) -> ChatReply:
         """Return the model's answer, or raise RemoteFailure; a question that is cancelled or fails is forgotten.
 
         If the model answers without a search, `needs_search` says whether to search for it and let it answer again.
+        A `reply` that is given is filled in, and has the notices even if the model fails.
         """
-        events, reply = events or ChatEvents(), ChatReply()
+        events, reply = events or ChatEvents(), reply if reply is not None else ChatReply()
+        reply.notices += self._limits.warnings()
         first_source = self._forget_old_exchanges()
         try:
             with anyio.move_on_after(self._limits.seconds) as limit:
@@ -225,9 +236,8 @@ class Conversation:
     ) -> str:
         """Return the results of a search for the question itself."""
         events.on_call(reply.search_tool, {"query": question})
-        reply.calls.append(reply.search_tool)
         call = RequestedCall("", reply.search_tool, json.dumps({"query": question}))
-        return await self._run_call(call, offered, events)
+        return await self._run_call(call, offered, events, reply)
 
     async def _take_turns(
         self, messages: list[Message], offered: Mapping[str, OfferedTool], events: ChatEvents, reply: ChatReply
@@ -242,17 +252,15 @@ class Conversation:
 
         for round_number in range(self._limits.rounds + 1):
             limit = self._reached_limit(round_number, reply)
-            is_last = bool(limit)
-            if is_last and schemas:
+            if limit and schemas:
                 messages.append({"role": "user", "content": prompts.ANSWER_NOW})
-                reply.notices.append(
-                    f"The answer was made before the model had all it asked for: the limit {limit} was reached."
-                )
-            turn = await self._model.turn(messages, () if is_last else schemas, on_text)
+                reply.notices.append(_limit_notice(limit))
+            turn = await self._model.turn(messages, () if limit else schemas, on_text)
             self._count(turn, reply)
-            if not turn.calls or is_last:
+            if not turn.calls or limit:
                 reply.text = turn.text
-                reply.notices += ["The answer was cut: it reached the limit of its length."] if turn.is_cut else []
+                reply.notices += ["The answer was cut at the length in chat.max_tokens."] if turn.is_cut else []
+                reply.notices += [f"{self._model.label} stopped in the middle; ask again."] if turn.is_lost else []
                 return
             if turn.text:
                 reply.text = ""
@@ -264,6 +272,7 @@ class Conversation:
                 tokens_left -= estimate_tokens(content)
                 if tokens_left < 0:  # the model reads all results at once, so that no later check would help
                     content = prompts.LEFT_OUT
+                    reply.notices.append(_limit_notice("chat.max_total_tokens"))
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
 
     async def _answer_call(
@@ -279,8 +288,7 @@ class Conversation:
             return prompts.REPEATED_CALL
         known_calls.add(key)
         events.on_call(call.name, call.parse_arguments() or {})
-        reply.calls.append(call.name)
-        return await self._run_call(call, offered, events)
+        return await self._run_call(call, offered, events, reply)
 
     def permission(self, tool: OfferedTool) -> Permission:
         """Return whether the model may call a tool."""
@@ -309,7 +317,9 @@ class Conversation:
             turn.input_tokens * self._limits.input_price + turn.output_tokens * self._limits.output_price
         ) / 1_000_000
 
-    async def _run_call(self, call: RequestedCall, offered: Mapping[str, OfferedTool], events: ChatEvents) -> str:
+    async def _run_call(
+        self, call: RequestedCall, offered: Mapping[str, OfferedTool], events: ChatEvents, reply: ChatReply
+    ) -> str:
         """Return the result of a call for the model; whatever goes wrong is a sentence that it can act on."""
         if call.name not in offered:
             return prompts.unknown_tool(call.name, offered)
@@ -318,15 +328,21 @@ class Conversation:
             return prompts.broken_arguments(call.name)
         if self.permission(offered[call.name]) == "ask" and not await self._is_confirmed(call.name, arguments, events):
             return prompts.DECLINED
+        reply.calls.append(call.name)
         try:
             output = await self._tools.call_tool(call.name, arguments)
         except BunkoError as error:
-            return f"{call.name} failed: {error.message}. {error.hint}".rstrip()
+            problem = f"{error.message}. {error.hint}".rstrip()
+            reply.notices += [problem] if isinstance(error, MCPServerError) else []
+            return f"{call.name} failed: {problem}"
         except Exception as error:
             _log.exception("The tool %s failed", call.name)
             return prompts.internal_error(call.name, error)
         server = offered[call.name].server
-        return self._sources.message_for(call.name, output, server="" if server in self._library_servers else server)
+        if server in self._library_servers:
+            server = ""
+            reply.notices += (output.structured or {}).get("notices", [])
+        return self._sources.message_for(call.name, output, server=server)
 
     async def _is_confirmed(self, name: str, arguments: Mapping[str, Any], events: ChatEvents) -> bool:
         """Ask the user about a call; the time that takes does not count."""
@@ -343,6 +359,10 @@ class Conversation:
 def may_be_called(tool: OfferedTool, allowed_tools: Sequence[str]) -> bool:
     """Return whether a tool only reads, or is allowed nevertheless."""
     return tool.tool.read_only or _matches(tool.name, allowed_tools)
+
+
+def _limit_notice(setting: str) -> str:
+    return f"The answer was made before the model had all it asked for: the limit {setting} was reached."
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
