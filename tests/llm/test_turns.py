@@ -194,7 +194,7 @@ def test_a_server_is_not_asked_again_after_its_first_words() -> None:
 @pytest.mark.parametrize("address", ["http://127.0.0.1:99999/v1", "localhost:1234", "ftp://127.0.0.1", "http://[bad"])
 def test_an_address_that_is_none_is_a_failure(address: str) -> None:
     server = ChatServer(ChatConnection("ollama", "m", address), request_options={"model": "m"}, timeout=1.0)
-    with pytest.raises(RemoteFailure, match="chat.base_url"):
+    with pytest.raises(RemoteFailure, match=r"chat\.base_url"):
         anyio.run(server.turn, QUESTION)
 
 

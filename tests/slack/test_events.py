@@ -67,6 +67,20 @@ def test_a_wrong_or_stale_signature_is_refused(
     assert len(slack.in_thread(MENTION["ts"])) == (status == 200)
 
 
+def test_a_request_that_nobody_signed_is_refused_without_a_traceback(
+    bot: StartBot, caplog: pytest.LogCaptureFixture
+) -> None:
+    with bot() as sender:
+        for headers in (
+            {"x-slack-request-timestamp": "abc"}, {"x-slack-request-timestamp": "9" * 5000},
+            {"x-slack-request-timestamp": "²"}, {"x-slack-signature": "é"},
+        ):  # fmt: skip
+            assert sender.send("{}", headers=headers) == 401
+        for body in ("[1]", "null", '{"type": "event_callback", "event": {"user": 5}}', "{x", "[" * 100_000):
+            assert sender.send(body, secret="another-secret") in (400, 401)
+    assert "Traceback" not in caplog.text
+
+
 def test_a_direct_message_is_answered_in_its_thread(bot: StartBot, slack: SlackService) -> None:
     with bot() as sender:
         assert sender.send_event(direct()) == 200

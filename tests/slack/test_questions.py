@@ -157,18 +157,25 @@ def test_without_a_model_the_best_sentences_are_quoted(
     assert blocks(unanswered) == "ライブラリーには書かれていません。"
 
 
-def test_a_model_that_is_away_is_replaced_by_quotes(
-    open_slack_library: Callable[..., Library], slack: SlackService, service: ChatService, site: Site
+def test_a_model_that_is_away_is_replaced_by_quotes_and_the_log_alone_says_why(
+    open_slack_library: Callable[..., Library],
+    slack: SlackService,
+    service: ChatService,
+    site: Site,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     library = open_slack_library(**with_model(service), BUNKO_CRAWL_ALLOWED_HOSTS=site.host)
     add_page(library, site.url("/backup"))
-    service.script = lambda request: Reply(status=503, error="overloaded")
+    service.script = lambda request: Reply(status=404, error="no such model")
     with running_bot(library) as sender:
         sender.mention(QUESTION)
         [message] = slack.wait_for(1)
     assert "バックアップは30日間保存する。" in blocks(message)
     [context] = [block for block in message["blocks"] if block["type"] == "context"]
     assert "ollama:m" in context["elements"][0]["text"]
+    assert service.address not in json.dumps(message)
+    assert "no such model" in caplog.text
+    assert service.address in caplog.text
 
 
 def test_with_the_tools_off_the_model_answers_alone_and_nothing_is_quoted(

@@ -189,7 +189,7 @@ class ServerConnection:
             return f"it rejected the credentials ({self._http_status}); check the headers in its entry"
         if self._http_status >= 400:
             return f"it answered with the HTTP status {self._http_status}"
-        text = single_line(str(error)) or type(error).__name__
+        text = single_line(str(error)).rstrip(".") or type(error).__name__
         last_line = next((line for line in reversed(self._stderr) if line.strip()), "")
         return f"{text} (it wrote: {last_line})" if last_line else text
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from slack_bolt import App
 
 _MAX_BODY_BYTES = 1_000_000
+_MAX_DIGITS = 12  # of a time in seconds
 _CONCURRENT_REQUESTS = 16
 
 
@@ -37,14 +38,22 @@ def build_http_app(app: App) -> Starlette:
             body += part
             if len(body) > _MAX_BODY_BYTES:
                 return PlainTextResponse("The request is too large\n", 413)
+        if not _can_be_signed(request):
+            return PlainTextResponse("The request is not signed\n", 401)
         try:
             bolt_request = to_bolt_request(request, body)
-        except (UnicodeDecodeError, ValueError):
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError):  # bolt reads the body unchecked
             return PlainTextResponse("The request is not valid\n", 400)
         response = await anyio.to_thread.run_sync(app.dispatch, bolt_request, limiter=limiter)
         return to_starlette_response(response)
 
     return Starlette(routes=[Route(EVENTS_PATH, handle, methods=["POST"])])
+
+
+def _can_be_signed(request: Request) -> bool:
+    """Return whether the headers have the form of a signature; bolt fails on others instead of refusing them."""
+    timestamp, signature = (request.headers.get(f"x-slack-{name}", "") for name in ("request-timestamp", "signature"))
+    return timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= _MAX_DIGITS and signature.isascii()
 
 
 class _Server(uvicorn.Server):

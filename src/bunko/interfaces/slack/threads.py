@@ -10,6 +10,7 @@ from bunko.interfaces.chat.answering import Answerer, ChatModelEndpoint
 from bunko.interfaces.chat.conversation import SEARCH_TOOLS, Exchange, may_be_called
 from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.setup import ChatTools
+from bunko.interfaces.slack.messages import Messages
 from bunko.library.library import Library
 from bunko.types.answers import CheckedAnswer
 
@@ -23,6 +24,7 @@ class ThreadAnswers:
 
     def __init__(self, library: Library, model: ChatModelEndpoint | None, tools: ChatTools) -> None:
         self._library, self._model, self._tools = library, model, tools
+        self._messages = Messages.from_settings(library.settings)
         self._answerers: OrderedDict[str, Answerer] = OrderedDict()
 
     async def answer(self, question: str, thread: str, history: Sequence[tuple[str, str]]) -> CheckedAnswer | None:
@@ -34,9 +36,12 @@ class ThreadAnswers:
         if self._model is None and not can_search:
             return None
         answer = await self._answerer(thread, history).ask(question)
-        if not answer.model and not can_search:  # the tools are off, so that nothing may be quoted either
+        if self._model is not None and not answer.model:
             for notice in answer.notices:
                 _log.warning("%s", notice)
+            # Everyone in Slack reads this: no address, and nothing of what the server says about the key.
+            answer.notices = [self._messages.say("model_failed", model=self._model.label)]
+        if not answer.model and not can_search:  # the tools are off, so that nothing may be quoted either
             return None
         return answer
 
