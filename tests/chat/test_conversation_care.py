@@ -199,7 +199,7 @@ def test_a_server_that_fails_during_a_call_is_a_notice() -> None:
 
     with chat_service(search("a"), Reply("はい。")) as service:
         (reply,) = converse(service, shelf=Slow())
-    assert reply.notices == ["search of shelf did not answer within 2 s. Set mcp.call_timeout."]
+    assert reply.notices == ["search of the MCP server shelf did not answer within 2 s. Set mcp.call_timeout."]
 
 
 def test_a_limit_of_cost_without_prices_is_a_notice() -> None:
