@@ -326,9 +326,9 @@ class Conversation:
         arguments = call.parse_arguments()
         if arguments is None:
             return prompts.broken_arguments(call.name)
+        reply.calls.append(call.name)
         if self.permission(offered[call.name]) == "ask" and not await self._is_confirmed(call.name, arguments, events):
             return prompts.DECLINED
-        reply.calls.append(call.name)
         try:
             output = await self._tools.call_tool(call.name, arguments)
         except BunkoError as error:
