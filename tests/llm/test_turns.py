@@ -203,7 +203,8 @@ def test_a_request_that_is_too_long_does_not_mean_that_a_model_cannot_call_tools
     failure = RemoteFailure(message, status=400)
     assert not rejects_tools(failure)
     connection = ChatConnection("ollama", "m", "http://127.0.0.1:9/v1")
-    assert describe_failure(connection, failure).endswith("Give the model a longer context, or use another one.")
+    server = ChatServer(connection, request_options={"model": "m"}, timeout=1.0)
+    assert describe_failure(server, failure).endswith("Give the model a longer context, or use another one.")
 
 
 def test_a_model_without_tools_is_recognised() -> None:

@@ -105,9 +105,8 @@ def _open_model(library: Library, tool: str, question_count: int) -> Iterator[Ca
             answer = portal.call(answerer.ask, question)
             has_answered, attempts = has_answered or bool(answer.model), attempts + 1
             if not has_answered and attempts >= min(_ATTEMPTS, question_count):
-                raise BunkoError(
-                    f"{model.label} answered none of the first {attempts} questions", hint=answer.notices[-1]
-                )
+                hint = answer.notices[-1].removeprefix("The answer is quoted from the documents. ")
+                raise BunkoError(f"{model.label} answered none of the first {attempts} questions", hint=hint)
             return answer
 
         yield ask
