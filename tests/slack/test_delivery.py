@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -141,13 +142,13 @@ def test_a_bot_without_the_right_to_read_a_thread_still_posts(bot: StartBot, sla
     assert len(slack.messages) == 1
 
 
-def unfinished(text: str, attempts: int) -> OutboxEntry:
-    """Return a command that a bot was working on when it was killed."""
+def unfinished(text: str, attempts: int = 0, *, age: float = 0.0) -> OutboxEntry:
+    """Return a command that a bot has taken, and was working on when it was killed."""
     request = {
         "kind": "message", "user": "U1", "channel": "C1", "ts": "1.000001", "thread_ts": "1.000001", "text": text,
     }  # fmt: skip
     key = "slack/T1/UBOT/C1/1.000001"
-    return OutboxEntry(key, "slack/T1/UBOT", "C1/1.000001", "1.000001", request, time.time(), attempts=attempts)
+    return OutboxEntry(key, "slack/T1/UBOT", "C1/1.000001", "1.000001", request, time.time() - age, attempts=attempts)
 
 
 def test_a_crawl_that_was_interrupted_is_announced_once_runs_again_and_says_so(
@@ -177,6 +178,22 @@ def test_work_that_ended_the_bot_three_times_is_given_up_with_a_sentence(
     with running_bot(library):
         [message] = slack.wait_for(1)
     assert message["text"] == "エラー: 処理に失敗しました。管理者に連絡してください。"
+
+
+def test_a_reply_is_given_up_after_a_day_and_forgotten_after_the_configured_time(
+    open_slack_library: Callable[..., Library], slack: SlackService
+) -> None:
+    slack.script = lambda method, arguments: Failure("fatal_error", 503) if method == "chat.postMessage" else None
+    library = open_slack_library(BUNKO_SLACK_KEEP_DAYS="3")
+    outbox, day = library.store.outbox, 86_400.0
+    entry = unfinished("rag status", age=2 * day)
+    outbox.add(entry)
+    outbox.add(replace(entry, key="next", position="1.000002", created_at=time.time()))
+    outbox.add(replace(entry, key="old", thread="C9/1", state="done", created_at=time.time() - 4 * day))
+    with running_bot(library):
+        slack.wait_for_posts("C1", 2)  # the second is tried when the first was given up
+    states = {key: stored and stored.state for key in (entry.key, "next", "old") for stored in [outbox.get(key)]}
+    assert states == {entry.key: "failed", "next": "answered", "old": None}
 
 
 def test_of_two_processes_of_a_bot_one_answers_and_the_other_takes_over(

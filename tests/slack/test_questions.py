@@ -82,6 +82,7 @@ def test_a_mention_is_answered_in_its_thread_with_a_verified_source(
     [shown] = [sent["content"] for sent in service.requests[1]["messages"] if sent["role"] == "tool"]
     assert "バックアップは30日間保存する。" in shown
     assert not message["unfurl_links"]
+    assert not message["unfurl_media"]
 
 
 def test_what_the_sources_do_not_say_is_marked(

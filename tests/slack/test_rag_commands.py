@@ -215,6 +215,15 @@ def test_domains_are_limited_in_slack_and_the_limit_survives_a_restart(
     ]
 
 
+def test_the_domains_of_the_settings_are_the_only_ones(bot: StartBot, slack: SlackService, site: Site) -> None:
+    with bot(**writable(site, BUNKO_SLACK_ALLOWED_DOMAINS="example.com")) as sender:
+        sender.mention("rag domains")
+        assert slack.wait_for(1)[0]["text"] == "許可されたドメイン:\n・example.com"
+        sender.mention(f"rag crawl <{site.url('/')}>")
+        assert slack.wait_for(2)[1]["text"].startswith("エラー: 127.0.0.1 は許可されたドメインではありません。")
+    assert site.asked == []
+
+
 def test_everything_can_be_allowed_again(bot: StartBot, slack: SlackService, site: Site) -> None:
     with bot(**writable(site)) as sender:
         for number, command in enumerate(
