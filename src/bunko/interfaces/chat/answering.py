@@ -23,7 +23,7 @@ from bunko.llm.turns import ChatServer
 from bunko.observer import Observer
 from bunko.remote import RemoteEndpoint, RemoteFailure
 from bunko.search.request import SearchRequest
-from bunko.search.verify_answer import is_refusal
+from bunko.search.plain_sentences import is_refusal
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence, CitationState
 
 _log = logging.getLogger("bunko.chat")
