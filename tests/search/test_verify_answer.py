@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bunko.search.answer_text import split_answer
@@ -184,6 +184,7 @@ def test_the_layout_of_an_answer_can_be_restored() -> None:
 
 @given(st.text(alphabet=st.sampled_from("ab1[]［］【】.。 \n|-#`:*L3「」、あ漢5日ない"), max_size=60))
 def test_any_text_is_split_without_an_error_or_a_lost_letter(text: str) -> None:
+    assume(":L" not in text)  # 漢:L1 is a citation
     sentences = verify_sentences(text, SOURCES, lambda _: "same")
     left = "".join(f"{sentence.before}{sentence.text}" for sentence in sentences)
     assert left.count("漢") == text.count("漢")
