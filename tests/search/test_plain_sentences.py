@@ -39,7 +39,14 @@ def test_a_sentence_that_only_refuses_claims_nothing(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Yes.", "はい。", "Based on your notes, here is the answer:", "以下にまとめます。", "Steps to restore backups:", "結論:"],
+    [
+        "Yes.",
+        "はい。",
+        "Based on your notes, here is the answer:",
+        "以下にまとめます。",
+        "Steps to restore backups:",
+        "結論:",
+    ],
 )
 def test_an_introduction_claims_nothing(text: str) -> None:
     assert is_plain(text)

@@ -13,8 +13,8 @@ from bunko.search.word_match import best_match
 # and 文書は破棄できません are about documents, and need a source.
 _REFUSAL = re.compile(
     r"(?i)\b(?:librar(?:y|ies)|documents?|sources?|passages?|notes?|excerpts?|materials?|texts?)\b[^.!?,;:]{0,40}"
-    r"(?:\b(?:do(?:es)? not|don['’]t|doesn['’]t|did not|didn['’]t) (?:\w+ly |actually |seem to |appear to )?(?:say|mention"
-    r"|state|contain|answer|specify|include|provide|describe|explain|tell|give|cover|indicate|name|discuss|address|show)"
+    r"(?:\b(?:do(?:es)? not|don['’]t|doesn['’]t|did not|didn['’]t) (?:\w+ly |seem to |appear to )?"
+    r"(?:say|mention|state|contain|answer|specify|include|provide|describe|explain|tell|give|cover|indicate|name|discuss|show)"
     r"|\b(?:contains?|ha(?:s|ve)|gives?|provides?) no (?:information|answer|mention|details?|passage|evidence|record)"
     r"|\bsa(?:y|ys|id) nothing|\bcannot answer|\bcan['’]t answer)\b"
     r"|\b(?:there is|i found|found|contains?|has|have) no (?:information|answer|mention|passage|evidence)\b"
@@ -35,13 +35,15 @@ _CLAUSE_BORDER = re.compile(r"[、，。;；:：.!?]|,\s|\s(?:but|so|and|however
 _BESIDE_REFUSAL = frozenset(
     """
     unfortunate unfortunately sorry search look library document source question answer say tell know determine find
-    read available provided given 残念 申し訳 申し訳無い 検索 探す 調べる 確認 答える 回答 判断 資料 文書 ライブラリー ライブラリ
+    read available provided given 残念 申し訳 申し訳無い 検索 探す 調べる 確認 答える 回答 判断 資料
+    文書 ライブラリー ライブラリ
     """.split()
 )
 # Before what they introduce, only the introduction claims nothing: "Yes, it is" does not, "yes, delete it" does.
 _OPENING = re.compile(
     r"(?i)(?:hello|hi|hey|thank you|thanks?|sure|certainly|of course|yes|no|okay|ok|great question|in summary"
-    r"|to summari[sz]e)\b|こんにちは|はい|いいえ|ありがとう(?:ございます)?|まとめ(?:ると)?|なお|結論(?:として|から言うと)?|詳しくは"
+    r"|to summari[sz]e)\b|こんにちは|はい|いいえ|ありがとう(?:ございます)?|まとめ(?:ると)?|なお|結論(?:として|から言うと)?"
+    r"|詳しくは"
 )
 _INTRODUCTION = re.compile(
     r"(?i)(?:here(?:'s| is| are)|below (?:is|are)|based on (?:the|your)"

@@ -40,7 +40,8 @@ _OPPOSITES = (
     ),
     (
         r"\bat least\b|\bmore than\b|\bover\b|\babove\b|\bexceed|以上|超",
-        r"\bat most\b|\bless than\b|\bfewer than\b|\bunder\b|\bbelow\b|\bup to\b|以下|以内|未満|(?<=[日回人円間月年個件名点枚%])まで(?!に)",
+        r"\bat most\b|\bless than\b|\bfewer than\b|\bunder\b|\bbelow\b|\bup to\b|以下|以内|未満"
+        r"|(?<=[日回人円間月年個件名点枚%])まで(?!に)",
     ),
     (r"\benabl|有効", r"\bdisabl|無効"),
     (r"\ballow|\bpermit|許可|認め(?!ま?[せな])", r"\bforb|\bprohibit|\bban(?:s|ned)?\b|禁止|禁ず"),

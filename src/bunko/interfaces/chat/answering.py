@@ -22,8 +22,8 @@ from bunko.llm.client import describe_failure
 from bunko.llm.turns import ChatServer
 from bunko.observer import Observer
 from bunko.remote import RemoteEndpoint, RemoteFailure
-from bunko.search.request import SearchRequest
 from bunko.search.plain_sentences import is_refusal
+from bunko.search.request import SearchRequest
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence, CitationState
 
 _log = logging.getLogger("bunko.chat")
