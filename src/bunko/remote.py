@@ -73,6 +73,8 @@ def explain_failure(service: RemoteEndpoint, failure: RemoteFailure, *, name: st
         return f"{name} did not answer: {detail}", f"Check that {address} is up."
     if status in (401, 403):
         return f"{name} rejected the credentials ({status}): {detail}", service.fix
+    if 300 <= status < 400:
+        return f"{name} redirects to another address ({status})", f"Set the base_url that it should be, not {address}."
     if status == 402:
         return f"{name} requires payment (402): {detail}", "Check the account's credit."
     if status == 429:
@@ -126,10 +128,12 @@ def parse_retry_after(value: str | None) -> float | None:
 
 def openai_client(address: str, secret: str, timeout: float) -> OpenAI:
     """Return a client for an OpenAI-compatible server that never retries by itself."""
-    from openai import OpenAI
+    from openai import DefaultHttpxClient, OpenAI
 
-    # Without a key, the SDK would send OPENAI_API_KEY to whatever server the address names.
-    return OpenAI(api_key=secret or "none", base_url=address, timeout=timeout, max_retries=0)
+    # Without a key, the SDK would send OPENAI_API_KEY to whatever server the address names. It would also follow a
+    # redirect, which takes the texts to somebody else.
+    http_client = DefaultHttpxClient(follow_redirects=False)
+    return OpenAI(api_key=secret or "none", base_url=address, timeout=timeout, max_retries=0, http_client=http_client)
 
 
 @contextmanager

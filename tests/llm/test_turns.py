@@ -221,3 +221,44 @@ def test_endless_arguments_are_refused() -> None:
         pytest.raises(RemoteFailure, match="too long"),
     ):
         take_turn(service, tools=[SEARCH])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        '{"choices": [{"delta": {"content": 5}}]}',
+        '{"choices": [{"delta": {"content": ["a"]}}]}',
+        '{"choices": "x"}',
+        '{"choices": [{"delta": {"tool_calls": "x"}}]}',
+        '{"choices": [{"delta": {"tool_calls": [{"index": "q", "function": {"name": "search"}}]}}]}',
+        '{"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": 5}}]}}]}',
+        "[" * 200_000,
+    ],
+)
+def test_what_is_no_chunk_of_an_answer_is_a_failure_of_the_server(event: str) -> None:
+    with chat_service(Reply(raw=f"data: {event}\n\n".encode())) as service, pytest.raises(RemoteFailure):
+        take_turn(service)
+
+
+def test_a_chunk_without_known_parts_is_left_out() -> None:
+    raw = b'data: 5\n\ndata: {"choices": ["x", {"delta": "y"}], "usage": {"prompt_tokens": "many"}}\n\ndata: [DONE]\n\n'
+    with chat_service(Reply(raw=raw)) as service:
+        assert take_turn(service).text == ""
+
+
+def test_a_line_without_end_is_not_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bunko.llm.response_length._MAX_BYTES", 100_000)
+    with (
+        chat_service(Reply(raw=b"data: " + b"x" * 1_000_000)) as service,
+        pytest.raises(RemoteFailure, match="too long"),
+    ):
+        take_turn(service)
+
+
+def test_a_redirect_takes_the_question_to_nobody_else() -> None:
+    with chat_service(Reply("mine")) as other:
+        redirect = Reply(status=307, headers={"location": f"{other.address}/chat/completions"})
+        with chat_service(redirect) as service, pytest.raises(RemoteFailure) as raised:
+            take_turn(service)
+        assert raised.value.status == 307
+        assert other.requests == []

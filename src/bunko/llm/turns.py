@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from bunko.llm.connection import ChatConnection
+from bunko.llm.response_length import limit_length
 from bunko.remote import NOT_READY_STATUS, UNUSABLE_STATUS, RemoteFailure, translate_openai_errors
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.token_count import estimate_tokens
@@ -123,14 +124,21 @@ class ChatServer:
         if self._cached_client is None:
             self._connection.check()
             try:
-                from openai import AsyncOpenAI
+                from openai import AsyncOpenAI, DefaultAsyncHttpxClient
             except ImportError:
                 missing = 'the package openai is not installed; run: pip install "bunko[openai]"'
                 raise RemoteFailure(missing, status=NOT_READY_STATUS) from None
             # Without a key, the SDK would send OPENAI_API_KEY to whatever server the address names.
             with translate_openai_errors():
                 self._cached_client = AsyncOpenAI(
-                    api_key=self.secret or "none", base_url=self.address, timeout=self._timeout, max_retries=0
+                    api_key=self.secret or "none",
+                    base_url=self.address,
+                    timeout=self._timeout,
+                    max_retries=0,
+                    # A redirect would take the question and what was found for it to somebody else.
+                    http_client=DefaultAsyncHttpxClient(
+                        follow_redirects=False, event_hooks={"response": [limit_length]}
+                    ),
                 )
         return self._cached_client
 
@@ -158,6 +166,8 @@ async def _within(stream: Any, timeout: float) -> AsyncIterator[Any]:
                 chunk = await anext(iterator)
             except StopAsyncIteration:
                 return
+            except RecursionError:
+                raise RemoteFailure("its answer cannot be parsed", status=UNUSABLE_STATUS) from None
         if limit.cancelled_caught:
             raise RemoteFailure(f"it sent nothing for {timeout:g} s")
         yield chunk
