@@ -15,5 +15,8 @@ def ask_about_servers(path: Path, servers: Sequence[ServerConfig]) -> bool:
     """Show what a list in the current folder runs, and ask whether it may be used."""
     print_notice(f"{escape_controls(str(path))} names MCP servers. Using them runs these commands:")
     for server in servers:
-        print_stderr(f"  {escape_controls(server.name)}: {escape_controls(describe_server(server))}")
+        command, *details = [escape_controls(line) for line in describe_server(server)]
+        print_stderr(f"  {escape_controls(server.name)}: {command}")
+        for detail in details:
+            print_stderr(f"    {detail}")
     return confirm("Do you trust this file and want to use them?")
