@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -119,7 +121,30 @@ def test_slack_can_verify_the_address_of_the_bot(bot: StartBot) -> None:
     with bot() as sender:
         assert sender.send(json.dumps({"type": "url_verification", "challenge": "c"})) == 200
         assert sender.send("x" * 1_100_000) == 413
-        assert sender.send("{") in (400, 401, 404, 500)
+
+
+@pytest.mark.parametrize("body", ["{", "[" * 100_000, "5", "null", "[]", "payload=%7B"])
+def test_what_is_no_request_of_slack_is_refused_without_an_error_of_the_bot(
+    bot: StartBot, caplog: pytest.LogCaptureFixture, body: str
+) -> None:
+    kind = "application/x-www-form-urlencoded" if body.startswith("payload") else "application/json"
+    with bot() as sender:
+        assert sender.send(body, kind=kind) == 400
+        assert sender.send(body, kind=kind, secret="another-secret") == 401
+        assert sender.send(body, kind=kind, headers={"x-slack-request-timestamp": "abc"}) == 401
+        assert sender.send(body, kind=kind, headers={"x-slack-signature": "v0=\xff"}) == 401
+    assert "Traceback" not in caplog.text
+
+
+def test_a_request_that_never_ends_is_given_up(
+    bot: StartBot, slack: SlackService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bunko.interfaces.slack.http._BODY_SECONDS", 0.2)
+    with bot() as sender:
+        address = urlsplit(sender.url)
+        with socket.create_connection((address.hostname, address.port or 0), timeout=10) as connection:
+            connection.sendall(b"POST /slack/events HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
+            assert connection.recv(100).startswith(b"HTTP/1.1 408")
 
 
 def test_an_event_that_cannot_be_stored_is_not_acknowledged(

@@ -84,7 +84,7 @@ async def run_bot(
             if listener is not None:
                 from bunko.interfaces.slack.http import serve_http
 
-                tasks.start_soon(serve_http, app, listener)
+                tasks.start_soon(serve_http, app, listener, slack.signing_secret)
                 on_ready(identity)
                 await anyio.sleep_forever()
             else:
