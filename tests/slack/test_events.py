@@ -233,3 +233,13 @@ def test_fifty_mentions_at_once_are_all_answered_and_none_twice(bot: StartBot, s
     assert len(messages) == 51
     answers = {message["thread_ts"]: message["text"].partition(" :warning:")[0] for message in messages[:50]}
     assert answers == {event["ts"]: f"Answer to {event['text']}" for event in events}
+
+
+@pytest.mark.parametrize("text", ["\ud800 rag status", "rag\x00 status"])
+def test_characters_that_cannot_be_stored_do_not_keep_a_message_from_being_answered(
+    bot: StartBot, slack: SlackService, text: str
+) -> None:
+    event = {**MENTION, "text": f"<@UBOT> {text}"}
+    with bot() as sender:
+        assert sender.send_event(event) == 200
+        slack.wait_for(1)
