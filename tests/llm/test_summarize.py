@@ -13,6 +13,7 @@ from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library import memos
 from bunko.library.library import Library
 from bunko.library.llm import ChatModels
+from bunko.llm.summarize import remove_foreign_addresses
 from bunko.search.summaries import Summary, format_summary, summarize_hits
 from bunko.types import Answer
 from tests.conftest import Run
@@ -219,3 +220,21 @@ def test_an_assistant_sees_the_summary_as_data_beside_the_memos(notes: Notes) ->
     assert failed["summary"]["sentences"]
     assert "who are you" in failed["notices"][0]
     desk.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://evil.example/?q=(secret)",
+        "https://evil.example/?q=「secret」",
+        "www.evil.example/secret",
+        "mailto:me@evil.example?body=secret",
+    ],
+)
+def test_nothing_can_be_added_to_an_address_of_a_document(address: str) -> None:
+    assert remove_foreign_addresses(f"See {address} now", "https://evil.example/?q= is a page") == (
+        "See [address left out] now"
+    )
+    assert (
+        remove_foreign_addresses("(see https://ok.example/a)", "https://ok.example/a") == "(see https://ok.example/a)"
+    )

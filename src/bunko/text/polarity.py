@@ -121,7 +121,7 @@ def opposite(claim: str, text: str) -> str:
 def _alternative(claim: str, text: str) -> str:
     """Return the word of a claim in whose place a text has another: 当日 for 前日, or ""."""
     for pattern in _ALTERNATIVES:
-        claimed, said = set(pattern.findall(claim)), set(pattern.findall(text))
+        claimed, said = ({match[0] for match in pattern.finditer(part)} for part in (claim, text))
         if claimed and said and not claimed & said:
             return min(claimed)
     return ""

@@ -278,11 +278,13 @@ async def _list_tools(client: Client, server: str) -> list[ServerTool]:
     if len(tools) > _MAX_TOOLS:
         _log.warning("The MCP server %s has too many tools: the first %d are used", server, _MAX_TOOLS)
     usable = []
-    for tool in tools[:_MAX_TOOLS]:
-        if _length(tool) <= _MAX_TOOL_CHARS:
-            usable.append(tool)
+    for listed in tools[:_MAX_TOOLS]:
+        if _length(listed) <= _MAX_TOOL_CHARS:
+            usable.append(listed)
         else:
-            _log.warning("The tool %s of the MCP server %s is not used: its description is too long", tool.name, server)
+            _log.warning(
+                "The tool %s of the MCP server %s is not used: its description is too long", listed.name, server
+            )
     return usable
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     _Outgoing = MemoryObjectReceiveStream[SessionMessage]
     _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 
-_MAX_MESSAGE_BYTES = 20_000_000  # a result with pictures has a few million
+_MAX_MESSAGE_BYTES = 10_000_000  # a result with pictures has a few million
 _STOP_SECONDS = 2.0  # for a server to end by itself, and again after it was told to
 _FLUSH_SECONDS = 0.5
 _POLL_SECONDS = 0.01
