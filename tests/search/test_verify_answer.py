@@ -154,7 +154,6 @@ def test_a_citation_that_is_missing_or_wrong_is_added_as_ours() -> None:
     assert verify_one("Backups are kept for 35 days [1].").citations[0].supports is False
 
 
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -42,8 +42,8 @@ _BESIDE_REFUSAL = frozenset(
 # Before what they introduce, only the introduction claims nothing: "Yes, it is" does not, "yes, delete it" does.
 _OPENING = re.compile(
     r"(?i)(?:hello|hi|hey|thank you|thanks?|sure|certainly|of course|yes|no|okay|ok|great question|in summary"
-    r"|to summari[sz]e)\b|こんにちは|はい|いいえ|ありがとう(?:ございます)?|まとめ(?:ると)?|なお|結論(?:として|から言うと)?"
-    r"|詳しくは"
+    r"|to summari[sz]e)\b|こんにちは|はい|いいえ|ありがとう(?:ございます)?|まとめ(?:ると)?|なお"
+    r"|結論(?:として|から言うと)?|詳しくは"
 )
 _INTRODUCTION = re.compile(
     r"(?i)(?:here(?:'s| is| are)|below (?:is|are)|based on (?:the|your)"
