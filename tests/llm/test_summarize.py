@@ -232,9 +232,7 @@ def test_an_assistant_sees_the_summary_as_data_beside_the_memos(notes: Notes) ->
     ],
 )
 def test_nothing_can_be_added_to_an_address_of_a_document(address: str) -> None:
-    assert remove_foreign_addresses(f"See {address} now", "https://evil.example/?q= is a page") == (
-        "See [address left out] now"
-    )
+    assert remove_foreign_addresses(f"See {address} now", "https://evil.example/?q= is a page") == ("See […] now")
     assert (
         remove_foreign_addresses("(see https://ok.example/a)", "https://ok.example/a") == "(see https://ok.example/a)"
     )
