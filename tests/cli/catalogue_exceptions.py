@@ -68,7 +68,7 @@ LEFT_OUT_TEXTS = frozenset(
         # compared with what other programs say
         "allocate memory", "already exists", "bad repetition operator", "Could not decode to UTF-8",
         "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",
-        "no such column", "no such table", "out of memory", "pattern too large",
+        "no such column", "no such table", "out of memory", "pattern too large", "Starting Ray client server failed",
         "Unsupported data type: 0", "closed database",
         # columns of a query
         'title, heading_path, start, "end", chunks.text, documents.text',

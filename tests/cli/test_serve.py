@@ -42,16 +42,21 @@ def test_an_unknown_toolset_is_refused_with_the_known_ones() -> None:
     ("options", "environ", "has", "has_not"),
     [
         ((), {}, {"search", "reindex"}, {"query_memos", "rag_search"}),
-        (("--toolsets", "all"), {}, {"search", "query_memos", "rag_add", "reindex"}, set()),
-        ((), {"BUNKO_SERVE_TOOLSETS": "memos,web"}, {"query_memos", "rag_search"}, {"search"}),
         (("--toolsets", "folder"), {"BUNKO_SERVE_TOOLSETS": "all"}, {"search"}, {"query_memos"}),
-        (
-            (),
-            {"BUNKO_SERVE_TOOLSETS": "folder,web", "BUNKO_SERVE_READ_ONLY": "true"},
-            {"search"},
-            {"rag_add", "reindex"},
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (("--toolsets", "all"), {}, {"search", "query_memos", "rag_add", "reindex"}, set()),
+                ((), {"BUNKO_SERVE_TOOLSETS": "memos,web"}, {"query_memos", "rag_search"}, {"search"}),
+                (
+                    (),
+                    {"BUNKO_SERVE_TOOLSETS": "folder,web", "BUNKO_SERVE_READ_ONLY": "true"},
+                    {"search"},
+                    {"rag_add", "reindex"},
+                ),
+                (("--read-only",), {}, {"search", "read", "list"}, {"reindex", "job"}),
+            )
         ),
-        (("--read-only",), {}, {"search", "read", "list"}, {"reindex", "job"}),
     ],
 )
 def test_an_option_or_a_setting_chooses_the_toolsets(

@@ -18,6 +18,12 @@ from tests.llm.notes import WORDS, Notes, build_chat, build_local_chat, titles
 from tests.loopback import KEY, Loopback, Reply, hang, openai_error, said, told
 
 
+@pytest.fixture(autouse=True)
+def _short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two attempts."""
+    monkeypatch.setattr(client, "_RETRY_SECONDS", 0.02)
+
+
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
