@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import pytest
 
+from bunko.llm import client
 from bunko.llm.client import describe_failure
 from bunko.records import Filter
 from bunko.remote import RemoteFailure
