@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 NOT_READY_STATUS = -1  # in place of an HTTP status: nothing was sent, because the service is not set up
+UNUSABLE_STATUS = -2  # the service answered, but not with what was asked for
 _MAX_MESSAGE_CHARS = 300
 # Services have no common status for a request that is too large. Some use 500, none of them 429.
 _SIZE_STATUSES = (400, 413, 422, 500)
@@ -62,15 +64,27 @@ def explain_failure(service: RemoteEndpoint, failure: RemoteFailure, *, name: st
     detail = detail[:_MAX_MESSAGE_CHARS]
     if status == NOT_READY_STATUS:
         return f"{name} is not available: {detail}", ""
+    if status == UNUSABLE_STATUS:
+        return (
+            f"{name} gave no usable answer: {detail}",
+            f"Check the model in the settings, and that {address} serves it.",
+        )
     if not status:
         return f"{name} did not answer: {detail}", f"Check that {address} is up."
     if status in (401, 403):
         return f"{name} rejected the credentials ({status}): {detail}", service.fix
+    if 300 <= status < 400:
+        return f"{name} redirects to another address ({status})", f"Set the base_url that it should be, not {address}."
     if status == 402:
         return f"{name} requires payment (402): {detail}", "Check the account's credit."
     if status == 429:
         delay = f" in {failure.retry_after:.0f} s" if failure.retry_after else " later"
-        return f"{name} is rate limiting requests (429): {detail}", f"Run the command again{delay}."
+        return f"{name} is rate limiting requests (429): {detail}", f"Try again{delay}."
+    if status >= 500:
+        return (
+            f"{name} failed ({status}): {detail}",
+            f"Check that {address} is up and serves the model, or try again later.",
+        )
     hint = f"Check the model in the settings, and that {address} serves it."
     return f"{name} rejected the request ({status}): {detail}", hint
 
@@ -114,10 +128,12 @@ def parse_retry_after(value: str | None) -> float | None:
 
 def openai_client(address: str, secret: str, timeout: float) -> OpenAI:
     """Return a client for an OpenAI-compatible server that never retries by itself."""
-    from openai import OpenAI
+    from openai import DefaultHttpxClient, OpenAI
 
-    # Without a key, the SDK would send OPENAI_API_KEY to whatever server the address names.
-    return OpenAI(api_key=secret or "none", base_url=address, timeout=timeout, max_retries=0)
+    # Without a key, the SDK would send OPENAI_API_KEY to whatever server the address names. It would also follow a
+    # redirect, which takes the texts to somebody else.
+    http_client = DefaultHttpxClient(follow_redirects=False)
+    return OpenAI(api_key=secret or "none", base_url=address, timeout=timeout, max_retries=0, http_client=http_client)
 
 
 @contextmanager
@@ -134,7 +150,18 @@ def translate_openai_errors() -> Iterator[None]:
             _server_message(error.body, error.message), status=error.status_code, retry_after=wait
         ) from error
     except (OpenAIError, HTTPError, InvalidURL, ValueError) as error:
-        raise RemoteFailure(str(error) or type(error).__name__) from error
+        raise RemoteFailure(_system_message(error) or str(error) or type(error).__name__) from error
+
+
+def _system_message(error: BaseException) -> str:
+    """Return what the system says about a connection that failed, of which the SDK says no more than that it did."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno is not None:
+            # The numbers of errors of a name server are negative.
+            return os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
+        cause = cause.__cause__ or cause.__context__
+    return ""
 
 
 def _server_message(body: object, default: str) -> str:

@@ -17,7 +17,7 @@ import bunko
 ROOT = Path(__file__).parents[2]
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 EXAMPLES = [
-    pytest.param(page, number, id=f"{page}-{number}")
+    pytest.param(page, number, id=f"{page}-{number}", marks=[pytest.mark.slow] if number else [])
     for page in ("docs/python.md", "README.md", "README.ja.md")
     for number in range(len(_PYTHON.findall((ROOT / page).read_text(encoding="utf-8"))))
 ]

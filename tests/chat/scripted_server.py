@@ -11,6 +11,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
 BEHAVIOUR = sys.argv[1]
+OUTPUT = os.dup(1)  # the SDK takes the original from what tools print
 server = MCPServer("scripted")
 READS = ToolAnnotations(read_only_hint=True)
 
@@ -55,10 +56,23 @@ def crash_once(marker: str) -> str:
     return "alive"
 
 
+@server.tool(annotations=READS)
+def write_without_end() -> str:
+    """Write to the output what is no message and has no line break."""
+    while True:
+        os.write(OUTPUT, b"x" * 1_000_000)
+
+
 @server.tool()
 def crash_while_writing() -> str:
     """End the process."""
     os._exit(3)
+
+
+@server.tool()
+def write(text: str) -> str:
+    """Write the text somewhere."""
+    return f"wrote {text}"
 
 
 if BEHAVIOUR == "changed":
@@ -76,6 +90,10 @@ else:
         return f"sunny in {city}"
 
 
+if BEHAVIOUR == "bloats":
+    server.add_tool(echo, name="bloated", description="x" * 100_000, annotations=READS)
+    for number in range(300):
+        server.add_tool(echo, name=f"echo_{number}", annotations=READS)
 if BEHAVIOUR == "chatters":
     for number in range(1000):
         print("not JSON", number)

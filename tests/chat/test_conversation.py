@@ -155,7 +155,7 @@ def test_a_model_that_never_stops_searching_has_to_answer() -> None:
         (reply,) = converse(service, limits=ChatLimits(rounds=3))
     assert len(service.requests) == 4
     assert reply.text == "30日です。[1]"
-    assert any("a limit was reached" in notice for notice in reply.notices)
+    assert any("the limit chat.max_rounds was reached" in notice for notice in reply.notices)
 
 
 def test_the_same_call_is_not_run_twice() -> None:
@@ -167,14 +167,19 @@ def test_the_same_call_is_not_run_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    "limits", [ChatLimits(tokens=150), ChatLimits(cost=0.00001, input_price=1.0, output_price=2.0)]
+    ("limits", "setting"),
+    [
+        (ChatLimits(tokens=150), "chat.max_total_tokens"),
+        (ChatLimits(cost=0.00001, input_price=1.0, output_price=2.0), "chat.max_cost"),
+    ],
 )
-def test_a_model_that_has_used_its_budget_has_to_answer(limits: ChatLimits) -> None:
+def test_a_model_that_has_used_its_budget_has_to_answer(limits: ChatLimits, setting: str) -> None:
     with chat_service() as service:
         service.script = lambda request: Reply(
             "30日です。[1]", calls=[("search", json.dumps({"query": str(len(service.requests))}))], usage=(100, 60)
         )
         (reply,) = converse(service, limits=limits)
+    assert any(f"{setting} was reached" in notice for notice in reply.notices)
     assert len(service.requests) == 2
     assert reply.text == "30日です。[1]"
 

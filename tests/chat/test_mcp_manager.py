@@ -111,6 +111,31 @@ def test_a_server_that_writes_without_end_costs_its_own_tools_only() -> None:
     run(test)
 
 
+def test_a_server_that_writes_without_end_while_it_runs_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bunko.interfaces.chat.stdio_transport._MAX_MESSAGE_BYTES", 3_000_000)
+
+    async def test() -> None:
+        async with managed(scripted()) as manager:
+            await manager.tools()
+            with pytest.raises(MCPServerError, match="it wrote a message of more than 3 MB"):
+                await manager.call_tool("write_without_end")
+
+    run(test)
+
+
+def test_tools_that_no_model_could_be_told_about_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with managed(scripted("bloats")) as manager:
+            names = [tool.name for tool in await manager.tools()]
+            assert "bloated" not in names
+            assert len(names) == 199
+            assert (await manager.call_tool("echo_1", {"text": "heard"})).text == "heard"
+
+    run(test)
+    assert "has too many tools: the first 200 are used" in caplog.text
+    assert "The tool bloated of the MCP server scripted is not used: its description is too long" in caplog.text
+
+
 def test_a_call_that_takes_too_long_is_given_up() -> None:
     async def test() -> None:
         async with managed(scripted(), call_timeout=0.5) as manager:
@@ -136,6 +161,20 @@ def test_a_call_that_may_have_changed_something_is_not_repeated() -> None:
             with pytest.raises(MCPServerError, match="ended during crash_while_writing") as raised:
                 await manager.call_tool("crash_while_writing")
             assert "Check whether the call had an effect" in raised.value.hint
+
+    run(test)
+
+
+def test_a_server_that_has_just_ended_is_waited_for_and_its_tools_do_not_vanish() -> None:
+    async def test() -> None:
+        async with managed(scripted()) as manager:
+            with pytest.raises(MCPServerError, match="ended during crash_while_writing"):
+                await manager.call_tool("crash_while_writing")
+            assert (await manager.call_tool("write", {"text": "a"})).text == "wrote a"
+            with pytest.raises(MCPServerError, match="ended during crash_while_writing"):
+                await manager.call_tool("crash_while_writing")
+            with pytest.raises(MCPServerError, match="is not available: it ended unexpectedly"):
+                await manager.call_tool("write", {"text": "b"})
 
     run(test)
 

@@ -51,6 +51,7 @@ def test_a_disabled_server_is_left_out(tmp_path: Path) -> None:
         ({"command": "python", "transport": "carrier-pigeon"}, "transport is 'carrier-pigeon'"),
         ({"url": "file:///etc/passwd"}, "url is not an http or https address"),
         ({"command": "python", "cwd": 1}, "cwd is not a text"),
+        ({"command": "python", "disabled": "yes"}, "disabled is neither true nor false"),
     ],
 )
 def test_a_wrong_entry_is_reported_and_the_others_are_used(tmp_path: Path, entry: Any, reason: str) -> None:

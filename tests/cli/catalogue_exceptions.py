@@ -90,12 +90,14 @@ LEFT_OUT_TEXTS = frozenset(
         # actions and values in the audit log, which programs compare
         "token add", "token revoke", "tool add", "tool update", "tool rename", "tool delete", "tool enable",
         "tool disable", "web add", "web crawl", "web refresh", "web delete", "{} {} more",
+        # what Ray says, to recognise it
+        "Starting Ray client server failed",
         # errors of programming, which keep their traceback
         "a row is not in the store", "cannot assign to {}", "the last attempt returns or raises",
         "cannot delete {}", "the guard returns at least one address",
         "module 'bunko' has no attribute {}", "{} has no {}",
         # what a chat model reads and a pattern of what it answers
-        "[address left out]", "<passage-{} number={}>\n{}\n</passage-{}>",
+        "<passage-{} number={}>\n{}\n</passage-{}>",
         "{}\n[{} more characters were left out]", "[{} left out]", "{} is not available: {}.",
         # descriptions of tools and texts of documents
         "Collected web pages", "Cutting an onion makes my eyes water.", "Dated memos from standard input",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,42 @@ def test_strict_leaves_out_what_the_sources_do_not_say(run: Run, library: Path, 
     assert (ran.code, ran.out) == (1, "The library does not say.\n")
 
 
+def test_a_citation_that_does_not_say_it_is_not_shown_beside_one_that_does(
+    run: Run, library: Path, service: ChatService
+) -> None:
+    (library / "tea.md").write_text("# Tea\n\nBackups of tea are in the kitchen.\n", encoding="utf-8")
+    service.script = search_and_say("Backups are kept for 35 days [2]. Restoring one takes two hours [1][2].")
+    out = run("ask", QUESTION, "--docs-dir", library).out
+    assert out.splitlines() == [
+        "Backups are kept for 35 days. [+1] Restoring one takes two hours. [1]", "", "[1] backups.md:L1-L3",
+    ]  # fmt: skip
+
+
+def test_citations_leave_tables_code_and_japanese_readable(run: Run, library: Path, service: ChatService) -> None:
+    service.script = search_and_say(
+        "バックアップは35日間保管されます[1]。復元には2時間かかります[1]。\n\n"
+        "| kept |\n|---|\n| 35 days [1] |\n\n```\nrestore --all\n```\n"
+    )
+    lines = run("ask", QUESTION, "--docs-dir", library).out.splitlines()
+    assert "。 [1] 復元" in lines[0] or ") 復元" in lines[0]
+    assert "| 35 days [1] |" in lines
+    assert lines[lines.index("restore --all") + 1] == "```"
+
+
+def test_strict_says_that_sentences_are_left_out(run: Run, library: Path, service: ChatService) -> None:
+    assert "is marked." in run("ask", QUESTION, "--docs-dir", library).err
+    assert "is left out." in run("ask", QUESTION, "--docs-dir", library, "--strict").err
+
+
+def test_an_address_without_http_is_named(
+    run: Run, library: Path, service: ChatService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BUNKO_CHAT_BASE_URL", service.address.removeprefix("http://"))
+    ran = run("ask", QUESTION, "--docs-dir", library)
+    assert "chat.base_url must begin with http:// or https://" in ran.err
+    assert "[1] backups.md" in ran.out
+
+
 def test_json_has_every_sentence_with_its_citations_and_every_source(
     run: Run, library: Path, service: ChatService
 ) -> None:
@@ -126,6 +163,26 @@ def test_a_marked_answer_at_a_terminal_picture(terminal: Terminal, library: Path
     check_picture("ask-marked-80", terminal("ask", QUESTION, "--docs-dir", library, width=80))
 
 
+def test_markdown_is_drawn_at_a_terminal(terminal: Terminal, library: Path, service: ChatService) -> None:
+    service.script = search_and_say(
+        "## Answer\nBackups are kept for **35 days** [1]. Call `restore --all` [1].\n\n```\nif a ** b ** c\n```\n"
+    )
+    screen = terminal("ask", QUESTION, "--docs-dir", library, width=80)
+    assert "\x1b[1mAnswer\x1b[0m" in screen.written
+    assert "\x1b[1m35 days\x1b[0m" in screen.written
+    assert "Backups are kept for 35 days. [1] Call `restore --all`. [1]" in " ".join(screen.rows)
+    assert "if a ** b ** c" in screen.rows
+
+
+def test_the_nearest_passages_are_named_at_a_terminal_if_none_answers(terminal: Terminal, library: Path) -> None:
+    question = "Why does Ghislaine prefer backups in the Osaka region?"
+    screen = terminal("ask", question, "--docs-dir", library, "--no-model", width=80)
+    assert screen.code == 1
+    assert screen.rows[:1] == ["The library does not say. The nearest passages:"]
+    assert screen.rows[1].startswith("[1] backups.md:L1-L3")
+    assert terminal("ask", "プラハ", "--docs-dir", library, width=80).rows == ["The library does not say."]
+
+
 def offered(service: ChatService) -> set[str]:
     return {tool["function"]["name"] for tool in service.requests[0]["tools"]}
 
@@ -136,10 +193,48 @@ def test_a_model_gets_the_tools_that_only_read(run: Run, library: Path, service:
     assert not {"reindex", "rag_add", "rag_crawl", "rag_delete"} & offered(service)
 
 
+def test_a_model_gets_no_tool_that_cannot_help_it(run: Run, library: Path, service: ChatService) -> None:
+    run("ask", QUESTION, "--docs-dir", library)
+    assert not {"rag_search", "rag_stats"} & offered(service), "there are no collected web pages"
+    assert "verify" not in offered(service), "it needs a hash, and results have numbers instead"
+
+
+def test_a_model_knows_what_day_it_is(run: Run, library: Path, service: ChatService) -> None:
+    run("ask", "What did I do yesterday?", "--docs-dir", library)
+    assert f"{date.today().isoformat()}." in service.requests[0]["messages"][0]["content"]
+
+
+def test_a_model_is_told_that_a_document_goes_on(run: Run, library: Path, service: ChatService) -> None:
+    (library / "long.md").write_text("\n\n".join(f"Valve {n} takes {n} turns." for n in range(500)), encoding="utf-8")
+
+    def read_on(request: Request) -> Reply:
+        results = [message["content"] for message in request["messages"] if message["role"] == "tool"]
+        cursor = results[-1].rpartition("with cursor ")[2] if results else ""
+        arguments = {"document": "long.md", "max_tokens": 300} | ({"cursor": cursor} if results else {})
+        return Reply(calls=[("read", json.dumps(arguments))]) if len(results) < 2 else Reply("Valve 0 takes 0 turns.")
+
+    service.script = read_on
+    run("ask", "valves?", "--docs-dir", library)
+    first, second = [message["content"] for message in service.requests[2]["messages"] if message["role"] == "tool"]
+    assert "Valve 0 takes" in first
+    assert "[2] long.md:L" in second
+    assert "Valve 0 takes" not in second
+
+
+def test_a_model_sees_the_heading_and_the_date_of_a_passage(run: Run, docs: Path, service: ChatService) -> None:
+    sections = "".join(f"## Room {n}\n\n### Cleaning\n\n" + f"It is cleaned by team {n}. " * 40 for n in range(3))
+    (docs / "rooms.md").write_text(f"---\ndate: 2024-02-03\n---\n# Rooms\n\n{sections}", encoding="utf-8")
+    service.replies = [Reply(calls=[("search", json.dumps({"query": "room cleaned by team 2"}))])]
+    run("ask", "Who cleans room 2?", "--docs-dir", docs)
+    shown = service.requests[1]["messages"][-1]["content"]
+    assert "| 2024-02-03\n" in shown
+
+
 def test_no_model_quotes_and_asks_nobody(run: Run, library: Path, service: ChatService) -> None:
     ran = run("ask", QUESTION, "--docs-dir", library, "--no-model")
     assert ran.out.startswith("Backups are kept for 35 days in the Osaka region. [1]")
     assert service.requests == []
+    assert "No chat model was used." in ran.err  # one is set
 
 
 def test_a_tool_that_is_named_is_the_only_one_a_model_sees(
@@ -172,6 +267,26 @@ def test_a_model_that_does_not_search_gets_the_results_and_answers_again(
     ran = run("ask", QUESTION, "--docs-dir", library)
     assert ran.out.splitlines()[0] == "Backups are kept for 35 days. [1]"
     assert len(service.requests) == 2
+
+
+def test_a_model_that_calls_no_tool_rightly_gets_the_results_and_answers_again(
+    run: Run, library: Path, service: ChatService
+) -> None:
+    def reply(request: Request) -> Reply:
+        if "35 days in the Osaka region" in str(request["messages"]):
+            return Reply("Backups are kept for 35 days [1].")
+        return Reply(calls=[("find_it", "{}")]) if "tools" in request else Reply("I do not know.")
+
+    service.script = reply
+    assert run("ask", QUESTION, "--docs-dir", library).out.splitlines()[0] == "Backups are kept for 35 days. [1]"
+
+
+def test_notices_of_the_searches_of_a_model_are_shown(
+    run: Run, library: Path, service: ChatService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("ask", QUESTION, "--docs-dir", library)
+    monkeypatch.setenv("BUNKO_EMBEDDING_PROVIDER", "lmstudio")
+    assert "built with a different embedder" in run("ask", QUESTION, "--docs-dir", library).err
 
 
 def test_a_greeting_needs_no_search(run: Run, library: Path, service: ChatService) -> None:

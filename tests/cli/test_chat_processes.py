@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -189,3 +190,19 @@ def test_a_list_in_the_current_folder_is_used_after_the_user_agrees(place: Place
     terminal.wait_for("The MCP server theirs is not available")
     leave(terminal)
     assert marker.exists()
+
+
+def test_notices_and_recalled_answers_are_not_broken_within_words(place: Place, service: ChatService) -> None:
+    place.env["MCP_SERVERS_CONFIG"] = str(place.list_servers(weather={"command": "no-such-command-anywhere-here"}))
+    place.run("chat", stdin=f"{QUESTION}\n")
+    terminal = TerminalProcess(
+        "chat", "--library", place.library, "--resume", env=place.env, columns=60, cwd=place.current
+    )
+    terminal.wait_for("Ctrl-D end")
+    terminal.type(QUESTION.encode() + ENTER)
+    terminal.wait_for("tokens read")
+    leave(terminal)
+    written = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.written.decode())
+    lines = [line.strip() for line in written.replace("\r", "\n").split("\n")]
+    assert "Backups are kept for 35 days. [1] Bob keeps the keys. (there" in lines  # as it is recalled
+    assert "The MCP server weather is not available: the command" in lines

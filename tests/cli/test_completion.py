@@ -17,7 +17,7 @@ from bunko.library import catalog
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 
-NAMED = [("export",), ("import",), ("reindex",), ("search",), ("status",), ("tool", "update"), ("tool", "delete")]
+NAMED = [("export",), ("import",), ("reindex",), ("status",), ("tool", "update"), ("tool", "delete")]
 
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
@@ -64,7 +64,9 @@ def test_offering_commands_loads_none_of_them(tmp_path: Path) -> None:
     assert not {"numpy", "sqlite3", "rich", "bunko.interfaces.cli.search", "bunko.library.library"} & set(loaded)
 
 
-@pytest.mark.parametrize("command", NAMED)
+@pytest.mark.parametrize(
+    "command", [("search",), *(pytest.param(command, marks=pytest.mark.slow) for command in NAMED)]
+)
 def test_the_names_of_tools_are_offered(tmp_path: Path, library: Path, command: tuple[str, ...]) -> None:
     begin = f"bunko {' '.join(command)} --library {library}"
     assert offered(tmp_path, f"{begin} -n ") == ["api-docs", "api-guide", "travel"]

@@ -166,6 +166,12 @@ def test_why_a_document_has_a_problem_is_on_one_line(reason: str, expected: str)
             "接続を拒否されました。https://api.example が動いているかを確認してください。"
             "ベクトルは、後の取り込みか検索のときに作られます。",
         ),
+        (
+            "The answer is quoted from the documents. ollama:m did not answer: Connection refused."
+            " Check that http://localhost:11434/v1 is up.",
+            "文書から引用して答えました。ollama:m が応答しませんでした: 接続を拒否されました。"
+            "http://localhost:11434/v1 が動いているかを確認してください。",
+        ),
     ],
 )
 def test_messages_in_messages_read_as_one(message: str, expected: str) -> None:

@@ -38,21 +38,25 @@ def test_an_unknown_toolset_is_refused_with_the_known_ones() -> None:
     assert caught.value.hint == "Choose from: folder, memos, tools, web, all."
 
 
+# Options, environment, tools that are offered, and tools that are not.
+TOOLSET_CHOICES: list[tuple[tuple[str, ...], dict[str, str], set[str], set[str]]] = [
+    (("--toolsets", "folder"), {"BUNKO_SERVE_TOOLSETS": "all"}, {"search"}, {"query_memos"}),
+    ((), {}, {"search", "reindex"}, {"query_memos", "rag_search"}),
+    (("--toolsets", "all"), {}, {"search", "query_memos", "rag_add", "reindex"}, set()),
+    ((), {"BUNKO_SERVE_TOOLSETS": "memos,web"}, {"query_memos", "rag_search"}, {"search"}),
+    (
+        (),
+        {"BUNKO_SERVE_TOOLSETS": "folder,web", "BUNKO_SERVE_READ_ONLY": "true"},
+        {"search"},
+        {"rag_add", "reindex"},
+    ),
+    (("--read-only",), {}, {"search", "read", "list"}, {"reindex", "job"}),
+]
+
+
 @pytest.mark.parametrize(
     ("options", "environ", "has", "has_not"),
-    [
-        ((), {}, {"search", "reindex"}, {"query_memos", "rag_search"}),
-        (("--toolsets", "all"), {}, {"search", "query_memos", "rag_add", "reindex"}, set()),
-        ((), {"BUNKO_SERVE_TOOLSETS": "memos,web"}, {"query_memos", "rag_search"}, {"search"}),
-        (("--toolsets", "folder"), {"BUNKO_SERVE_TOOLSETS": "all"}, {"search"}, {"query_memos"}),
-        (
-            (),
-            {"BUNKO_SERVE_TOOLSETS": "folder,web", "BUNKO_SERVE_READ_ONLY": "true"},
-            {"search"},
-            {"rag_add", "reindex"},
-        ),
-        (("--read-only",), {}, {"search", "read", "list"}, {"reindex", "job"}),
-    ],
+    [TOOLSET_CHOICES[0], *(pytest.param(*choice, marks=pytest.mark.slow) for choice in TOOLSET_CHOICES[1:])],
 )
 def test_an_option_or_a_setting_chooses_the_toolsets(
     tmp_path: Path, docs: Path, options: tuple[str, ...], environ: dict[str, str], has: set[str], has_not: set[str]

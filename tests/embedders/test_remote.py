@@ -254,6 +254,13 @@ def test_a_failure_in_the_shape_of_an_answer_is_heard(service: Loopback) -> None
     assert len(service.asked) == 1
 
 
+def test_a_redirect_takes_the_texts_to_nobody_else(service: Loopback) -> None:
+    service.always = lambda asked: (307, {"location": f"{service.address}/elsewhere"}, b"")
+    with pytest.raises(EmbedderError, match=r"redirects to another address \(307\)"):
+        openai.build("openrouter", api_key=KEY, base_url=service.address).embed(["a"])
+    assert "/elsewhere" not in [asked.path for asked in service.asked]
+
+
 def test_a_changed_size_is_an_error(service: Loopback) -> None:
     embedder = openai.build("ollama", model="own", base_url=service.address)
     embedder.embed(["a"])

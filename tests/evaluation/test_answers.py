@@ -143,6 +143,34 @@ def test_a_model_that_answers_everything_wrongly_scores_nothing(
     assert "| refusal | 1.000 |" in out
 
 
+def test_a_model_that_is_away_is_an_error_and_quotes_are_not_measured_in_its_place(
+    run: Run, small: tuple[Path, Path], service: ChatService
+) -> None:
+    service.script = lambda request: Reply(status=401, error="wrong key")
+    questions, documents = small
+    ran = run("evaluate", "--answers", "--dataset", questions, "--fixture", documents)
+    assert (ran.code != 0, ran.out) == (True, "")
+    assert "lmstudio:m answered none of the first 3 questions" in ran.err
+    assert "wrong key" in ran.err
+
+
+def test_questions_that_a_model_leaves_to_quotes_are_counted_and_said(
+    run: Run, small: tuple[Path, Path], service: ChatService
+) -> None:
+    service.script = lambda request: (
+        Reply(status=400, error="too many questions")
+        if "Bob" in question_of(request)
+        else Reply("Bob [1].")
+        if results_of(request)
+        else search(request)
+    )
+    questions, documents = small
+    ran = run("evaluate", "--answers", "--dataset", questions, "--fixture", documents, "--json")
+    assert ran.json()["quoted"] == 1
+    assert "1 of 3 questions: The answer is quoted from the documents." in ran.err
+    assert "too many questions" in ran.err
+
+
 def test_the_measures_of_one_answer() -> None:
     sources = [AnswerSource(number, "t", f"{number}.md", f"{number}.md:L1", "", "h") for number in (1, 2)]
     sentences = [

@@ -41,7 +41,13 @@ def answer_at_a_terminal(tmp_path: Path, answer: str, *arguments: str | Path) ->
     return process.returncode, shown.decode()
 
 
-@pytest.mark.parametrize("failpoint", ["pack.batch", "store.document", "store.swapped", "store.commit:3"])
+@pytest.mark.parametrize(
+    "failpoint",
+    [
+        "store.swapped",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("pack.batch", "store.document", "store.commit:3")),
+    ],
+)
 def test_a_killed_import_leaves_the_old_tool_and_the_next_one_is_whole(
     open_named: OpenNamed, packed: Path, tmp_path: Path, failpoint: str
 ) -> None:

@@ -11,11 +11,18 @@ from contextlib import suppress
 
 import pytest
 
+from bunko.llm import client
 from bunko.llm.client import describe_failure
 from bunko.records import Filter
 from bunko.remote import RemoteFailure
 from tests.llm.notes import WORDS, Notes, build_chat, build_local_chat, titles
 from tests.loopback import KEY, Loopback, Reply, hang, openai_error, said, told
+
+
+@pytest.fixture(autouse=True)
+def _short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two attempts."""
+    monkeypatch.setattr(client, "_RETRY_SECONDS", 0.02)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +108,9 @@ def test_an_address_or_a_key_that_cannot_be_used_is_a_failure_like_any_other(add
     shown = describe_failure(asked, caught.value)
     is_key_wrong = key != KEY
     assert ("the key contains a character that is not allowed" in shown) == is_key_wrong
-    assert shown.startswith("ollama:m did not answer: ") != is_key_wrong
+    has_scheme = address.startswith("http://")
+    assert ("chat.base_url must begin with http:// or https://" in shown) != has_scheme
+    assert shown.startswith(("ollama:m did not answer: ", "ollama:m is not available: ")) != is_key_wrong
     assert KEY not in shown
 
 
@@ -190,5 +199,5 @@ def test_what_is_missing_on_this_side_is_not_blamed_on_the_server() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == [
         'ollama:m is not available: the package openai is not installed; run: pip install "bunko[openai]".',
-        "ollama: is not available: no model is set; set chat.model.",
+        "ollama is not available: no model is set; set chat.model.",
     ]

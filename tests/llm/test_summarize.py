@@ -13,6 +13,7 @@ from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library import memos
 from bunko.library.library import Library
 from bunko.library.llm import ChatModels
+from bunko.llm.summarize import remove_foreign_addresses
 from bunko.search.summaries import Summary, format_summary, summarize_hits
 from bunko.types import Answer
 from tests.conftest import Run
@@ -172,7 +173,7 @@ def test_a_memo_or_a_model_that_gives_orders_changes_nothing_but_the_words_of_a_
     before = (library.tools(), library.store.generation())
     answer = library.search("予算", kinds=("memos",), mode="bm25")
     found = ChatModels(library.settings, library.store).summarize_answer(answer)
-    assert found.text == "予算の罠。[31m\nx ここを見て。[address left out] https://own.example/page"
+    assert found.text == "予算の罠。[31m\nx ここを見て。[…] https://own.example/page"
     assert [hit.title for hit in answer.hits] == ["予算の罠"]
     assert (library.tools(), library.store.generation()) == before
     text = notes.service.asked[0].body["messages"][1]["content"]
@@ -219,3 +220,19 @@ def test_an_assistant_sees_the_summary_as_data_beside_the_memos(notes: Notes) ->
     assert failed["summary"]["sentences"]
     assert "who are you" in failed["notices"][0]
     desk.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://evil.example/?q=(secret)",
+        "https://evil.example/?q=「secret」",
+        "www.evil.example/secret",
+        "mailto:me@evil.example?body=secret",
+    ],
+)
+def test_nothing_can_be_added_to_an_address_of_a_document(address: str) -> None:
+    assert remove_foreign_addresses(f"See {address} now", "https://evil.example/?q= is a page") == ("See […] now")
+    assert (
+        remove_foreign_addresses("(see https://ok.example/a)", "https://ok.example/a") == "(see https://ok.example/a)"
+    )

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from bunko.llm.client import describe_failure
 from bunko.llm.connection import ChatConnection
 from bunko.llm.turns import ChatServer, Message, RequestedCall, Turn, rejects_tools
 from bunko.remote import RemoteFailure
@@ -126,10 +127,84 @@ def test_an_error_keeps_its_status_and_waiting_time() -> None:
     assert "slow down" in raised.value.message
 
 
+def test_a_server_that_is_not_running_is_an_error_that_says_so() -> None:
+    with chat_service() as service:
+        pass  # ended
+    with pytest.raises(RemoteFailure) as failed:
+        take_turn(service)
+    assert (failed.value.message, failed.value.status) == ("Connection refused", 0)
+
+
 def test_an_error_in_the_middle_of_a_stream_is_an_error() -> None:
     raw = b'data: {"error": {"code": 502, "message": "provider is down"}}\n\n'
     with chat_service(Reply(raw=raw)) as service, pytest.raises(RemoteFailure, match="provider is down"):
         take_turn(service)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"<html><h1>Log in</h1></html>",
+        b'{"choices": [{"message": {"content": "not streamed"}}]}',
+        b"".join(f"data: {event}\n\n".encode() for event in ("[1]", "null", '"x"', "{}", '{"choices": [{}]}')),
+        b'data: {"choices": 5}\n\ndata: [DONE]\n\n',
+    ],
+)
+def test_what_is_no_stream_of_an_answer_is_a_failure(raw: bytes) -> None:
+    with chat_service(Reply(raw=raw)) as service, pytest.raises(RemoteFailure, match="no stream of chat completions"):
+        take_turn(service)
+
+
+def test_pieces_of_a_wrong_type_are_left_out() -> None:
+    deltas = [{"content": 5}, {"content": "It is 30 days."}, {"tool_calls": "x"}, {"tool_calls": [7, {"id": 1}]}]
+    events: list[Any] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    events += [{"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": "x"}}, [1]]
+    raw = b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
+    with chat_service(Reply(raw=raw)) as service:
+        turn = take_turn(service)
+    assert (turn.text, turn.input_tokens, turn.output_tokens) == ("It is 30 days.", 7, 0)
+
+
+def test_a_stream_that_ends_early_is_told_apart_from_one_that_is_complete() -> None:
+    choice = {"index": 0, "delta": {"content": "It is"}, "finish_reason": None}
+    raw = f"data: {json.dumps({'choices': [choice]})}\n\n".encode()
+    with chat_service(Reply(raw=raw), Reply("It is")) as service:
+        assert [take_turn(service).is_lost, take_turn(service).is_lost] == [True, False]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_busy_server_is_asked_once_more(status: int) -> None:
+    busy = Reply(status=status, error="busy", headers={"retry-after": "0"})
+    with chat_service(busy, Reply("It is 30 days."), busy, busy) as service:
+        assert take_turn(service).text == "It is 30 days."
+        with pytest.raises(RemoteFailure, match="busy"):
+            take_turn(service)
+    assert len(service.requests) == 4
+
+
+def test_a_server_is_not_asked_again_after_its_first_words() -> None:
+    choice = {"index": 0, "delta": {"content": "It is"}}
+    events = [{"choices": [choice]}, {"error": {"code": 502, "message": "provider is down"}}]
+    raw = b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
+    with chat_service(Reply(raw=raw)) as service, pytest.raises(RemoteFailure, match="provider is down"):
+        take_turn(service)
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:99999/v1", "localhost:1234", "ftp://127.0.0.1", "http://[bad"])
+def test_an_address_that_is_none_is_a_failure(address: str) -> None:
+    server = ChatServer(ChatConnection("ollama", "m", address), request_options={"model": "m"}, timeout=1.0)
+    with pytest.raises(RemoteFailure, match=r"chat\.base_url"):
+        anyio.run(server.turn, QUESTION)
+
+
+def test_a_request_that_is_too_long_does_not_mean_that_a_model_cannot_call_tools() -> None:
+    message = "This model's maximum context length is 8192 tokens. You requested 9000 tokens (500 in the functions)."
+    failure = RemoteFailure(message, status=400)
+    assert not rejects_tools(failure)
+    connection = ChatConnection("ollama", "m", "http://127.0.0.1:9/v1")
+    server = ChatServer(connection, request_options={"model": "m"}, timeout=1.0)
+    assert describe_failure(server, failure).endswith("Give the model a longer context, or use another one.")
 
 
 def test_a_model_without_tools_is_recognised() -> None:
@@ -146,3 +221,27 @@ def test_endless_arguments_are_refused() -> None:
         pytest.raises(RemoteFailure, match="too long"),
     ):
         take_turn(service, tools=[SEARCH])
+
+
+def test_an_event_that_is_nested_too_deeply_is_a_failure_of_the_server() -> None:
+    raw = b"data: " + b"[" * 200_000 + b"\n\n"
+    with chat_service(Reply(raw=raw)) as service, pytest.raises(RemoteFailure, match="cannot be parsed"):
+        take_turn(service)
+
+
+def test_a_line_without_end_is_not_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bunko.llm.response_length._MAX_BYTES", 100_000)
+    with (
+        chat_service(Reply(raw=b"data: " + b"x" * 1_000_000)) as service,
+        pytest.raises(RemoteFailure, match="too long"),
+    ):
+        take_turn(service)
+
+
+def test_a_redirect_takes_the_question_to_nobody_else() -> None:
+    with chat_service(Reply("mine")) as other:
+        redirect = Reply(status=307, headers={"location": f"{other.address}/chat/completions"})
+        with chat_service(redirect) as service, pytest.raises(RemoteFailure) as raised:
+            take_turn(service)
+        assert raised.value.status == 307
+        assert other.requests == []

@@ -61,6 +61,7 @@ def test_the_handshake_and_the_list_of_tools_do_not_wait_for_the_search_engine(s
     assert " numpy\n" in process.stderr()
 
 
+@pytest.mark.slow
 def test_a_client_of_the_new_era_needs_no_handshake(serve: Any, folder: Path) -> None:
     process = serve("--docs-dir", folder)
     met = process.ask("server/discover", {"_meta": ENVELOPE})
@@ -71,7 +72,7 @@ def test_a_client_of_the_new_era_needs_no_handshake(serve: Any, folder: Path) ->
     assert answer["error"]["code"] == -32022
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("mode", [pytest.param("legacy", marks=pytest.mark.slow), "auto"])
 def test_the_sdks_own_client_works(mode: str, tmp_path: Path, folder: Path) -> None:
     parameters = StdioServerParameters(
         command=sys.executable, args=["-m", "bunko", "serve", "--docs-dir", str(folder)], env=environment(tmp_path)
@@ -89,6 +90,7 @@ def test_the_sdks_own_client_works(mode: str, tmp_path: Path, folder: Path) -> N
     anyio.run(main)
 
 
+@pytest.mark.slow
 def test_stdout_carries_the_protocol_alone_however_much_there_is_to_say(serve: Any, folder: Path) -> None:
     process = serve("--docs-dir", folder, "--verbose")
     process.shake_hands()
@@ -163,6 +165,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_reindex_leaves_a_whole_library(
     assert found["total_chunks"] == 601
 
 
+@pytest.mark.slow
 def test_it_ends_cleanly_when_nobody_ever_speaks(serve: Any, folder: Path) -> None:
     process = serve("--docs-dir", folder, "--toolsets", "folder,tools")
     assert process.end() == 0

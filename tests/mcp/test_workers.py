@@ -21,6 +21,7 @@ from tests.mcp.mcp_client import structure_of
 from tests.mcp.test_endpoints import read_metrics
 from tests.mcp.test_http import PATIENCE, SECRET, Process, bearer
 
+pytestmark = pytest.mark.slow
 CALLS = 8
 
 

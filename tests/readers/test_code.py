@@ -268,6 +268,7 @@ HOSTILE = (
 
 
 @needs_grammars
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [0, 1, 6])
 def test_hostile_code_is_given_up_after_a_time(case: int) -> None:
     # Without the limits, some of these take minutes.

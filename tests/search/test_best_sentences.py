@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from bunko.search.best_sentences import choose_sentences
 from bunko.types.answers import AnswerSource
 
@@ -51,6 +53,29 @@ def test_what_several_documents_say_is_one_sentence_with_all_of_them_as_sources(
     assert len({sentence.text for sentence in chosen}) == len(chosen)
 
 
+@pytest.mark.parametrize(
+    ("question", "first", "second"),
+    [
+        ("バックアップは何日間保存しますか", "バックアップは20日間保存する。", "バックアップは10日間保存する。"),
+        (
+            "What is the price of the plan?",
+            "The price of the plan in Kyoto is 600 yen.",
+            "The price of the plan in Osaka is 600 yen.",
+        ),
+        (
+            "Is a permit needed for the roof?",
+            "A permit is needed for the roof.",
+            "A permit is not needed for the roof.",
+        ),
+    ],
+)
+def test_documents_that_differ_in_a_number_a_name_or_a_negation_are_not_sources_of_one_sentence(
+    question: str, first: str, second: str
+) -> None:
+    chosen = choose_sentences(question, [source(1, first), source(2, second)])
+    assert {sentence.text: sentence.sources for sentence in chosen} == {first: (1,), second: (2,)}
+
+
 def test_nothing_is_chosen_if_no_sentence_fits() -> None:
     assert texts("What is the capital of Mongolia?", source(1, BACKUPS), source(2, LEAVE)) == []
     assert texts("社員食堂の献立は", source(1, BACKUPS)) == []
@@ -75,3 +100,20 @@ def test_similarity_chooses_among_sentences_without_the_words_of_the_question() 
     passage = source(1, "It rained all day. The cat slept.")
     assert choose_sentences("weather?", [passage], similarity=similarity)[0].text == "It rained all day."
     assert choose_sentences("weather?", [passage]) == []
+
+
+def test_the_sentence_right_below_a_heading_is_chosen() -> None:
+    rules = source(1, "# 規則\n\n## 経費\n出張の宿泊費は1泊12,000円を上限とする。領収書は14日以内に提出する。")
+    assert texts("宿泊費の上限はいくら", rules)[0] == "出張の宿泊費は1泊12,000円を上限とする。"
+    grinder = source(1, "## Grinder\nThe grinder is set to 24 clicks.\n## Kettle\nThe kettle is set to 93 degrees.")
+    assert texts("How many clicks is the grinder set to?", grinder)[0] == "The grinder is set to 24 clicks."
+
+
+def test_a_heading_is_never_chosen() -> None:
+    assert texts("Who approves refunds?", source(1, "## Who approves refunds?\nAsk Mika.")) in ([], ["Ask Mika."])
+
+
+def test_the_last_row_of_a_table_is_chosen_like_any_other() -> None:
+    table = "| plan | price |\n|---|---|\n| Starter | 500 yen |\n| Team | 2,400 yen |"
+    for text in (table, f"{table}\n", f"{table}\n\nAsk Mika for an offer.", f"{table}\n\n---\n\nMore."):
+        assert texts("How much is the Team plan?", source(1, text))[0] == "plan: Team, price: 2,400 yen"

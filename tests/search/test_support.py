@@ -95,3 +95,44 @@ def test_the_headings_above_a_passage_count_as_what_it_is_about() -> None:
 def test_nothing_supports_a_sentence_without_sources() -> None:
     assert check("Backups are kept for 35 days.").status == "unsupported"
     assert check("", "Backups are kept.").status == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("passage", "sentence"),
+    [
+        ("Backups are kept for 35 days in Osaka.", "Backups are hardly ever kept for 35 days in Osaka."),
+        ("Aiko Tanaka approves every restore.", "Aiko Tanaka seldom approves a restore."),
+        ("Backups are kept for 35 days in Osaka.", "Backups are kept for less than 35 days in Osaka."),
+        ("Backups are kept for 35 days in Osaka.", "Backups are kept for 35 days outside Osaka."),
+        ("The freezer is kept at -18 °C.", "The freezer is kept at 18 °C."),
+        ("Delivery takes 10-20 days.", "Delivery takes 15-20 days."),
+        ("Send it to info@aoba.example first.", "Send it to sales@aoba.example first."),
+        ("契約書は佐藤健一が署名した。", "契約書は未署名である。"),
+        ("契約書は佐藤健一が署名した。", "契約書は佐藤健一が署名を拒否した。"),
+        ("支払期限は翌月末である。", "支払期限は翌々月末である。"),
+        ("申請は前日の17時までに部長へ提出する。", "申請は当日の17時までに部長へ提出する。"),
+        ("申請は前日の17時までに部長へ提出する。", "申請は前日の17時までに課長へ提出する。"),
+        ("社員は週に2日まで在宅勤務できる。", "社員は月に2日まで在宅勤務できる。"),
+        ("社員は週に2日まで在宅勤務できる。", "社員は週に2日以上在宅勤務できる。"),
+        ("社員は週に2日まで在宅勤務できる。", "役員は週に2日まで在宅勤務できる。"),
+        ("冷凍庫は-18℃に保つ。", "冷凍庫は18℃に保つ。"),
+    ],
+)
+def test_what_is_altered_a_little_is_not_supported(passage: str, sentence: str) -> None:
+    assert check(passage, passage).status == "supported"
+    assert check(sentence, passage).status != "supported"
+
+
+@pytest.mark.parametrize(
+    ("passage", "sentence"),
+    [
+        ("Logs may be removed if they are more than 14 days old.", "Logs more than 14 days old may be removed."),
+        ("The freezer is kept at -18 °C.", "冷凍庫はマイナス18℃に保つ。"),
+        ("通信費として月4,000円を支給する。", "通信費として月に4000円が支給される。"),
+        ("社員は週2日まで在宅勤務できる。", "社員は週に2日まで在宅勤務できる。"),
+        ("この資料は非公開である。", "この資料は公開されていない。"),
+        ("Delivery takes 10-20 days.", "Delivery takes 10 to 20 days."),
+    ],
+)
+def test_what_is_only_written_otherwise_is_supported(passage: str, sentence: str) -> None:
+    assert check(sentence, passage).status == "supported"

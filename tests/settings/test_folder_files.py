@@ -33,7 +33,8 @@ USERS_OWN = {
     " temperature timeout max_rounds max_total_tokens max_seconds max_cost input_price output_price history_tokens"
     " allowed_tools confirmed_tools keep_history",
     "mcp": "enabled servers_config start_timeout call_timeout max_output_chars",
-    "slack": "bot_token app_token signing_secret write_users write_channels allowed_domains workers keep_days api_url",
+    "slack": "bot_token app_token signing_secret write_users write_channels allowed_domains allowed_tools workers"
+    " keep_days api_url",
     "rewrite": "enabled model max_tokens temperature timeout cache_seconds",
     "summarize": "provider model max_tokens temperature timeout max_input_chars",
     "ask": "top_k max_input_chars",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,9 +15,11 @@ from bunko.errors import SettingsError
 from bunko.interfaces.slack import bot as bot_module
 from bunko.interfaces.slack import dispatcher
 from bunko.library.library import Library
+from bunko.types.outbox import OutboxEntry
+from tests.site import Site, html
 from tests.slack.conftest import StartBot
 from tests.slack.running_bot import running_bot
-from tests.slack.slack_service import BOT_TOKEN, Failure, Script, SlackService
+from tests.slack.slack_service import BOT_TOKEN, BOT_USER, Failure, Script, SlackService
 
 
 def fail_posts(*failures: Failure | None) -> Script:
@@ -38,11 +43,18 @@ def test_a_limited_rate_is_waited_for_as_long_as_slack_says(
     bot: StartBot, slack: SlackService, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "bunko.slack")
-    slack.script = fail_posts(*[Failure("ratelimited", 429, {"Retry-After": "0.07"})] * 3)
+    fail, times = fail_posts(*[Failure("ratelimited", 429, {"Retry-After": "0.07"})] * 3), list[float]()
+
+    def script(method: str, arguments: dict[str, Any]) -> Failure | None:
+        times.extend([time.monotonic()] if method == "chat.postMessage" else [])
+        return fail(method, arguments)
+
+    slack.script = script
     with bot() as sender:
         ts = sender.mention("rag status")
         slack.wait_for(1)
     assert len(slack.in_thread(ts)) == 1
+    assert all(later - earlier >= 0.07 for earlier, later in pairwise(times))
     waits = [record.getMessage() for record in caplog.records if "waiting" in record.getMessage()]
     assert waits == ["Slack limits the rate of chat.postMessage: waiting for 0.07 s"] * 3
 
@@ -128,6 +140,60 @@ def test_a_bot_without_the_right_to_read_a_thread_still_posts(bot: StartBot, sla
         sender.mention("rag status")
         slack.wait_for(1)
     assert len(slack.messages) == 1
+
+
+def unfinished(text: str, attempts: int = 0, *, age: float = 0.0) -> OutboxEntry:
+    """Return a command that a bot has taken, and was working on when it was killed."""
+    request = {
+        "kind": "message", "user": "U1", "channel": "C1", "ts": "1.000001", "thread_ts": "1.000001", "text": text,
+    }  # fmt: skip
+    key = "slack/T1/UBOT/C1/1.000001"
+    return OutboxEntry(key, "slack/T1/UBOT", "C1/1.000001", "1.000001", request, time.time() - age, attempts=attempts)
+
+
+def test_a_crawl_that_was_interrupted_is_announced_once_runs_again_and_says_so(
+    open_slack_library: Callable[..., Library], slack: SlackService
+) -> None:
+    with Site({"/": html("<main><p>目次です。</p></main>")}) as site:
+        library = open_slack_library(BUNKO_SLACK_WRITE_USERS="U1", BUNKO_CRAWL_ALLOWED_HOSTS=site.host)
+        entry = unfinished(f"rag crawl <{site.url('/')}>", attempts=1)
+        library.store.outbox.add(entry)
+        payload = {"key": entry.key, "part": "start"}
+        slack.messages.append({
+            "channel": "C1", "thread_ts": "1.000001", "ts": "2.000001", "user": BOT_USER,
+            "text": "クロールを開始しました... (リンク収集中)",
+            "metadata": {"event_type": "bunko_reply", "event_payload": payload},
+        })  # fmt: skip
+        with running_bot(library):
+            _, done = slack.wait_for(2)
+    assert done["text"] == ("└─ 完了: 1ページ / 1チャンク / エラー: 0件\n（再起動したため、もう一度実行しました。）")
+    assert len(slack.messages) == 2
+
+
+def test_work_that_ended_the_bot_three_times_is_given_up_with_a_sentence(
+    open_slack_library: Callable[..., Library], slack: SlackService
+) -> None:
+    library = open_slack_library()
+    library.store.outbox.add(unfinished("rag status", attempts=3))
+    with running_bot(library):
+        [message] = slack.wait_for(1)
+    assert message["text"] == "エラー: 処理に失敗しました。管理者に連絡してください。"
+
+
+def test_a_reply_is_given_up_after_a_day_and_forgotten_after_the_configured_time(
+    open_slack_library: Callable[..., Library], slack: SlackService
+) -> None:
+    slack.script = lambda method, arguments: Failure("fatal_error", 503) if method == "chat.postMessage" else None
+    library = open_slack_library(BUNKO_SLACK_KEEP_DAYS="3")
+    outbox, day = library.store.outbox, 86_400.0
+    entry = unfinished("rag status", age=2 * day)
+    outbox.add(entry)
+    outbox.add(replace(entry, key="next", position="1.000002", created_at=time.time()))
+    outbox.add(replace(entry, key="old", thread="C9/1", state="done", created_at=time.time() - 4 * day))
+    with running_bot(library):
+        slack.wait_for_posts("C1", 2)  # the second is tried when the first was given up
+    states = {key: stored and stored.state for key in (entry.key, "next", "old") for stored in [outbox.get(key)]}
+    assert states == {entry.key: "failed", "next": "answered", "old": None}
 
 
 def test_of_two_processes_of_a_bot_one_answers_and_the_other_takes_over(

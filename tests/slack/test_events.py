@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -67,6 +69,20 @@ def test_a_wrong_or_stale_signature_is_refused(
     assert len(slack.in_thread(MENTION["ts"])) == (status == 200)
 
 
+def test_a_request_that_nobody_signed_is_refused_without_a_traceback(
+    bot: StartBot, caplog: pytest.LogCaptureFixture
+) -> None:
+    with bot() as sender:
+        for headers in (
+            {"x-slack-request-timestamp": "abc"}, {"x-slack-request-timestamp": "9" * 5000},
+            {"x-slack-request-timestamp": "²"}, {"x-slack-signature": "é"},
+        ):  # fmt: skip
+            assert sender.send("{}", headers=headers) == 401
+        for body in ("[1]", "null", '{"type": "event_callback", "event": {"user": 5}}', "{x", "[" * 100_000):
+            assert sender.send(body, secret="another-secret") in (400, 401)
+    assert "Traceback" not in caplog.text
+
+
 def test_a_direct_message_is_answered_in_its_thread(bot: StartBot, slack: SlackService) -> None:
     with bot() as sender:
         assert sender.send_event(direct()) == 200
@@ -105,7 +121,30 @@ def test_slack_can_verify_the_address_of_the_bot(bot: StartBot) -> None:
     with bot() as sender:
         assert sender.send(json.dumps({"type": "url_verification", "challenge": "c"})) == 200
         assert sender.send("x" * 1_100_000) == 413
-        assert sender.send("{") in (400, 401, 404, 500)
+
+
+@pytest.mark.parametrize("body", ["{", "[" * 100_000, "5", "null", "[]", "payload=%7B"])
+def test_what_is_no_request_of_slack_is_refused_without_an_error_of_the_bot(
+    bot: StartBot, caplog: pytest.LogCaptureFixture, body: str
+) -> None:
+    kind = "application/x-www-form-urlencoded" if body.startswith("payload") else "application/json"
+    with bot() as sender:
+        assert sender.send(body, kind=kind) == 400
+        assert sender.send(body, kind=kind, secret="another-secret") == 401
+        assert sender.send(body, kind=kind, headers={"x-slack-request-timestamp": "abc"}) == 401
+        assert sender.send(body, kind=kind, headers={"x-slack-signature": "v0=\xff"}) == 401
+    assert "Traceback" not in caplog.text
+
+
+def test_a_request_that_never_ends_is_given_up(
+    bot: StartBot, slack: SlackService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bunko.interfaces.slack.http._BODY_SECONDS", 0.2)
+    with bot() as sender:
+        address = urlsplit(sender.url)
+        with socket.create_connection((address.hostname, address.port or 0), timeout=10) as connection:
+            connection.sendall(b"POST /slack/events HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
+            assert connection.recv(100).startswith(b"HTTP/1.1 408")
 
 
 def test_an_event_that_cannot_be_stored_is_not_acknowledged(
@@ -180,11 +219,27 @@ def test_fifty_mentions_at_once_are_all_answered_and_none_twice(bot: StartBot, s
         settings = {"BUNKO_CHAT_PROVIDER": "ollama", "BUNKO_CHAT_MODEL": "m", "BUNKO_CHAT_BASE_URL": service.address}
         with bot(**settings) as sender, ThreadPoolExecutor(10) as pool:
             events = [{**MENTION, "ts": f"1600000000.{number:06}", "text": f"q{number}"} for number in range(50)]
-            statuses = pool.map(sender.send_event, [event for event in events for _ in range(2)])
-            assert list(statuses) == [200] * 100
+
+            def send(event: dict[str, Any]) -> tuple[int, bool]:
+                sent_at = time.monotonic()
+                return sender.send_event(
+                    event
+                ), time.monotonic() - sent_at < 3  # seconds, in which Slack wants an answer
+
+            assert list(pool.map(send, [event for event in events for _ in range(2)])) == [(200, True)] * 100
             slack.wait_for(50)
             sender.mention("last")
             messages = slack.wait_for(51)
     assert len(messages) == 51
     answers = {message["thread_ts"]: message["text"].partition(" :warning:")[0] for message in messages[:50]}
     assert answers == {event["ts"]: f"Answer to {event['text']}" for event in events}
+
+
+@pytest.mark.parametrize("text", ["\ud800 rag status", "rag\x00 status"])
+def test_characters_that_cannot_be_stored_do_not_keep_a_message_from_being_answered(
+    bot: StartBot, slack: SlackService, text: str
+) -> None:
+    event = {**MENTION, "text": f"<@UBOT> {text}"}
+    with bot() as sender:
+        assert sender.send_event(event) == 200
+        slack.wait_for(1)

@@ -82,6 +82,7 @@ def test_a_mention_is_answered_in_its_thread_with_a_verified_source(
     [shown] = [sent["content"] for sent in service.requests[1]["messages"] if sent["role"] == "tool"]
     assert "バックアップは30日間保存する。" in shown
     assert not message["unfurl_links"]
+    assert not message["unfurl_media"]
 
 
 def test_what_the_sources_do_not_say_is_marked(
@@ -96,8 +97,21 @@ def test_what_the_sources_do_not_say_is_marked(
     first, _, second = blocks(message).partition("\n出典:")[0].partition("東京のデータセンター")
     assert first.startswith("バックアップは90日間保存する。")
     assert ":warning:" in first
-    assert ":warning: (出典 [7] はありません; 出典にないもの: " in second
+    assert ":warning: (出典 [7] はありません。出典にないもの: " in second
     assert "|[7]>" not in second
+
+
+def test_an_address_that_no_source_has_is_left_out_without_a_word_of_another_language(
+    open_slack_library: Callable[..., Library], slack: SlackService, service: ChatService, site: Site
+) -> None:
+    library = open_slack_library(**with_model(service), BUNKO_CRAWL_ALLOWED_HOSTS=site.host)
+    add_page(library, site.url("/backup"))
+    service.replies = [search(), Reply("バックアップは30日間保存する。(https://evil.example/a)[1]")]
+    with running_bot(library) as sender:
+        sender.mention(QUESTION)
+        [message] = slack.wait_for(1)
+    assert blocks(message).startswith(f"バックアップは30日間保存する。 <{site.url('/backup')}|[1]> ([…])")
+    assert ":warning:" not in blocks(message)
 
 
 def test_a_thread_remembers_its_questions_also_after_a_restart(
@@ -139,23 +153,30 @@ def test_without_a_model_the_best_sentences_are_quoted(
         [message] = slack.wait_for(1)
         sender.mention("火星の首都はどこですか？")
         unanswered = slack.wait_for(2)[1]
-    assert blocks(message).startswith("手元の文書からの引用です。チャットモデルは設定されていません。\n\n")
+    assert blocks(message).startswith("手元の文書からの引用です。チャットモデルは使っていません。\n\n")
     assert f"バックアップは30日間保存する。 <{site.url('/backup')}|[1]>" in blocks(message)
     assert blocks(unanswered) == "ライブラリーには書かれていません。"
 
 
-def test_a_model_that_is_away_is_replaced_by_quotes(
-    open_slack_library: Callable[..., Library], slack: SlackService, service: ChatService, site: Site
+def test_a_model_that_is_away_is_replaced_by_quotes_and_the_log_alone_says_why(
+    open_slack_library: Callable[..., Library],
+    slack: SlackService,
+    service: ChatService,
+    site: Site,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     library = open_slack_library(**with_model(service), BUNKO_CRAWL_ALLOWED_HOSTS=site.host)
     add_page(library, site.url("/backup"))
-    service.script = lambda request: Reply(status=503, error="overloaded")
+    service.script = lambda request: Reply(status=404, error="no such model")
     with running_bot(library) as sender:
         sender.mention(QUESTION)
         [message] = slack.wait_for(1)
     assert "バックアップは30日間保存する。" in blocks(message)
     [context] = [block for block in message["blocks"] if block["type"] == "context"]
     assert "ollama:m" in context["elements"][0]["text"]
+    assert service.address not in json.dumps(message)
+    assert "no such model" in caplog.text
+    assert service.address in caplog.text
 
 
 def test_with_the_tools_off_the_model_answers_alone_and_nothing_is_quoted(
@@ -171,8 +192,33 @@ def test_with_the_tools_off_the_model_answers_alone_and_nothing_is_quoted(
         sender.mention(QUESTION)
         failed = slack.wait_for(2)[1]
     assert ":warning: (出典にありません)" in blocks(message)
-    assert service.requests[0]["messages"][-1]["content"] == QUESTION
+    system, asked = service.requests[0]["messages"]
+    assert asked["content"] == QUESTION
+    assert "from what you know" in system["content"]
+    assert "library" not in system["content"], "there is none, so that the model must not be told to answer from it"
     assert failed["text"] == "エラー: RAG機能が無効です。管理者に連絡してください。"
+
+
+@pytest.mark.slow
+def test_a_tool_that_does_not_say_that_it_only_reads_is_offered_if_the_settings_name_it(
+    bot: StartBot, slack: SlackService, service: ChatService, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    weather = {"command": sys.executable, "args": [str(Path(__file__).with_name("silent_server.py"))]}
+    servers = tmp_path / "servers.json"
+    servers.write_text(json.dumps({"mcpServers": {"weather": weather}}), "utf-8")
+    settings = {**with_model(service), "MCP_SERVERS_CONFIG": str(servers), "BUNKO_CHAT_ALLOWED_TOOLS": "*"}
+    with bot(**settings) as sender:
+        sender.mention("京都の天気は？")
+        slack.wait_for(1)
+    assert "tools" not in service.requests[0]
+    assert "may call no tool of the MCP server weather" in caplog.text
+    service.requests.clear()
+    service.replies = [Reply(calls=[("get_weather", json.dumps({"city": "京都"}))]), Reply("京都は晴れです。")]
+    with bot(**settings, BUNKO_SLACK_ALLOWED_TOOLS="get_*") as sender:
+        sender.mention("京都の天気は？")
+        slack.wait_for(2)
+    assert [tool["function"]["name"] for tool in service.requests[0]["tools"]] == ["get_weather"]
+    assert "京都: 晴れ" in service.requests[1]["messages"][-1]["content"]
 
 
 def test_a_page_that_gives_orders_deletes_nothing_and_calls_nobody(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bunko.library.library import Library
-from tests.site import Site, html
+from tests.site import Asked, Reply, Site, html
 from tests.slack.conftest import StartBot
 from tests.slack.running_bot import running_bot
 from tests.slack.slack_service import SlackService
@@ -99,6 +101,71 @@ def test_commands_say_that_they_are_disabled_without_a_server_that_offers_them(
     assert site.asked == []
 
 
+def test_a_second_address_is_refused_and_not_ignored(bot: StartBot, slack: SlackService, site: Site) -> None:
+    with bot(**writable(site)) as sender:
+        sender.mention(f"rag add <{site.url('/')}> <{site.url('/a')}>")
+        assert slack.wait_for(1)[0]["text"].startswith(
+            "エラー: http:// または https:// で始まるURLを一つ指定してください。"
+        )
+        sender.mention("rag allow <http://example.com|example.com> <http://example.org|example.org>")
+        assert slack.wait_for(2)[1]["text"].startswith("エラー: ドメインを一つ指定してください。")
+    assert site.asked == []
+
+
+def test_a_pattern_that_is_none_is_explained_in_japanese(bot: StartBot, slack: SlackService, site: Site) -> None:
+    with bot(**writable(site)) as sender:
+        ts = sender.mention(f"rag crawl <{site.url('/')}> (a")
+        _, text = texts(slack, ts, 2)
+    assert text == (
+        "エラー: クロールに失敗しました。\n原因: 次のとおりです\n"
+        "パターン '(a' は正規表現ではありません: missing ): (a\n"
+        ".html で終わるアドレスなら \\.html$ と書きます。. ? * + ( ) [ ] の前にはバックスラッシュを付けてください。"
+    )
+
+
+def test_what_a_crawl_leaves_out_is_said_below_its_result(bot: StartBot, slack: SlackService, site: Site) -> None:
+    with bot(**writable(site, RAG_MAX_CRAWL_PAGES="1")) as sender:
+        ts = sender.mention(f"rag crawl <{site.url('/')}>")
+        _, text = texts(slack, ts, 2)
+    assert text == ("└─ 完了: 1ページ / 1チャンク / エラー: 0件\n上限を超えたため取り込まなかったリンク: 2件")
+
+
+def test_a_crawl_may_take_longer_than_other_calls(bot: StartBot, slack: SlackService, site: Site) -> None:
+    def slow(asked: Asked) -> Reply:
+        time.sleep(0.5)
+        return html("<main><p>遅いページです。</p></main>")
+
+    site.pages["/slow"] = slow
+    with bot(**writable(site, BUNKO_MCP_CALL_TIMEOUT="0.2")) as sender:
+        ts = sender.mention(f"rag crawl <{site.url('/slow')}>")
+        assert texts(slack, ts, 2)[1] == "└─ 完了: 1ページ / 1チャンク / エラー: 0件"
+        ts = sender.mention(f"rag add <{site.url('/slow')}>")
+        assert "0.2 秒以内に終わりませんでした" in slack.wait_for(3)[2]["text"]
+
+
+@pytest.mark.slow
+def test_an_error_of_another_server_is_said_in_the_words_of_the_bot(
+    bot: StartBot, slack: SlackService, tmp_path: Path
+) -> None:
+    servers = tmp_path / "servers.json"
+    failing = {"command": sys.executable, "args": [str(Path(__file__).with_name("failing_rag_server.py"))]}
+    missing = {"command": "no-such-command"}
+    servers.write_text(json.dumps({"mcpServers": {"rag": failing, "other": missing}}), "utf-8")
+    with bot(BUNKO_SLACK_WRITE_USERS="U1", MCP_SERVERS_CONFIG=str(servers)) as sender:
+        sender.mention("rag add <https://example.com/docs>")
+        assert slack.wait_for(1)[0]["text"] == (
+            "エラー: ページの取り込みに失敗しました。\nURL: https://example.com/docs\n"
+            "原因: Error executing tool rag_add"
+        )
+        sender.mention("rag delete <https://example.com/docs>")
+        assert slack.wait_for(2)[1]["text"] == "rag delete を実行しましたが、サーバーは何も返しませんでした。"
+        sender.mention("rag status")
+        assert slack.wait_for(3)[2]["text"] == (
+            "エラー: RAG機能が無効です。管理者に連絡してください。\n"
+            "MCP サーバー other を使えません: コマンド no-such-command が見つかりません"
+        )
+
+
 def test_only_those_who_are_named_may_change_the_library(bot: StartBot, slack: SlackService, site: Site) -> None:
     refused = "エラー: ライブラリーを変更する権限がありません。管理者に連絡してください。"
     commands = [f"rag add <{site.url('/a')}>", f"rag crawl <{site.url('/')}>", f"rag delete <{site.url('/a')}>"]
@@ -148,6 +215,28 @@ def test_domains_are_limited_in_slack_and_the_limit_survives_a_restart(
     ]
 
 
+def test_the_domains_of_the_settings_are_the_only_ones(bot: StartBot, slack: SlackService, site: Site) -> None:
+    with bot(**writable(site, BUNKO_SLACK_ALLOWED_DOMAINS="example.com")) as sender:
+        sender.mention("rag domains")
+        assert slack.wait_for(1)[0]["text"] == "許可されたドメイン:\n・example.com"
+        sender.mention(f"rag crawl <{site.url('/')}>")
+        assert slack.wait_for(2)[1]["text"].startswith("エラー: 127.0.0.1 は許可されたドメインではありません。")
+    assert site.asked == []
+
+
+def test_everything_can_be_allowed_again(bot: StartBot, slack: SlackService, site: Site) -> None:
+    with bot(**writable(site)) as sender:
+        for number, command in enumerate(
+            ["rag allow 127.0.0.1", "rag disallow 127.0.0.1", "rag disallow *", "rag domains", "rag allow *"], 1
+        ):
+            sender.mention(command)
+            slack.wait_for(number)
+        sender.mention(f"rag add <{site.url('/a')}>")
+        sent = [message["text"] for message in slack.wait_for(6)]
+    assert sent[3] == "許可されたドメインはありません。どのページも取り込めません。"
+    assert sent[5] == f"ページを取り込みました: {site.url('/a')} (1チャンク)"
+
+
 def test_the_bot_speaks_english_by_setting(bot: StartBot, slack: SlackService, site: Site) -> None:
     with bot(**writable(site, BUNKO_DISPLAY_LANGUAGE="en")) as sender:
         ts = sender.mention(f"rag crawl <{site.url('/')}>")
@@ -155,4 +244,4 @@ def test_the_bot_speaks_english_by_setting(bot: StartBot, slack: SlackService, s
             "Crawl started... (collecting links)", "└─ Done: 2 pages / 2 chunks / 1 error",
         ]  # fmt: skip
         sender.mention("rag add")
-        assert slack.wait_for(3)[2]["text"].startswith("Error: give a URL that begins with http:// or https://.")
+        assert slack.wait_for(3)[2]["text"].startswith("Error: give one URL that begins with http:// or https://.")

@@ -33,7 +33,7 @@ def render(*sentences: CheckedSentence, model: str = "m") -> list[dict[str, obje
 def test_sources_are_links_to_pages_and_names_of_files_with_places() -> None:
     [message] = render(sentence("A。", 1), sentence("B。", 2, 3))
     assert message["text"] == (
-        "A。 <https://example.com/a?x=1&amp;y=2|[1]>B。 [2][3]\n\n"
+        "A。 <https://example.com/a?x=1&amp;y=2|[1]> B。 [2][3]\n\n"
         "出典:\n"
         "[1] <https://example.com/a?x=1&amp;y=2|表題 &lt;b&gt;>\n"
         "[2] backup.md:L3-L9\n"

@@ -86,7 +86,12 @@ def write_their_list(marker: Path) -> None:
 
 
 def test_a_list_in_the_current_folder_starts_nothing_unless_it_is_named(
-    bot: StartBot, slack: SlackService, library_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    bot: StartBot,
+    slack: SlackService,
+    library_folder: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     marker = tmp_path / "started"
     write_their_list(marker)
@@ -95,6 +100,7 @@ def test_a_list_in_the_current_folder_starts_nothing_unless_it_is_named(
         assert slack.wait_for(1)[0]["text"].startswith("ナレッジベース統計:")
     assert not marker.exists()
     assert "config/mcp_servers.json is not used, because it starts programs" in caplog.text
+    monkeypatch.setenv("MCP_SERVERS_CONFIG", "config/mcp_servers.json")
     with bot(MCP_SERVERS_CONFIG="config/mcp_servers.json") as sender:
         sender.mention("rag status")
         assert "RAG機能が無効です" in slack.wait_for(2)[1]["text"]

@@ -57,6 +57,11 @@ class AnswerRun:
         """The model that wrote the answers; empty if they are quoted."""
         return next((result.answer.model for result in self.results if result.answer.model), "")
 
+    @property
+    def quoted(self) -> list[CheckedAnswer]:
+        """The answers that no model wrote."""
+        return [result.answer for result in self.results if not result.answer.model]
+
     @cached_property
     def measures(self) -> dict[str, float]:
         """The mean of each measure over the questions that it applies to."""
@@ -139,6 +144,7 @@ def answers_to_dict(run: AnswerRun) -> dict[str, Any]:
         "answerable": sum(result.question.is_answerable for result in run.results),
         "name": run.name,
         "model": run.model,
+        "quoted": len(run.quoted),
         "measures": {name: round(value, 6 if name == "cost" else 4) for name, value in run.measures.items()},
         "results": [
             {

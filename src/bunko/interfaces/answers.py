@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import pairwise
 from typing import Any
 
-from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
+from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedCitation, CheckedSentence
 
 NOTHING_FOUND = "The library does not say."
-QUOTED = "These sentences are quoted from your documents. No chat model is set."
+QUOTED = "These sentences are quoted from your documents. No chat model was used."
 _QUOTED_INSTEAD = "These sentences are quoted from your documents."
 ADDED_NOTE = "+ marks a source that bunko found; the model did not cite it."
 _MAX_MISSING = 6
+_CODE_ENDS = ("```", "~~~")
 _STATE_REMARKS = {
     "changed": "the source has changed since",
     "deleted": "the source was deleted since",
@@ -26,7 +28,12 @@ def visible_sentences(answer: CheckedAnswer, *, strict: bool = False) -> list[Ch
     # Headings and introductions alone say nothing.
     if strict and not any(sentence.status == "supported" for sentence in sentences):
         return []
-    return sentences
+    # Japanese has no space between sentences: a citation right before the next one would look like its own.
+    spaced = [
+        replace(sentence, before=" ") if not sentence.before and previous.citations else sentence
+        for previous, sentence in pairwise(sentences)
+    ]
+    return [*sentences[:1], *spaced]
 
 
 def is_answered(answer: CheckedAnswer, *, strict: bool = False) -> bool:
@@ -37,21 +44,30 @@ def is_answered(answer: CheckedAnswer, *, strict: bool = False) -> bool:
 def visible_sources(answer: CheckedAnswer, *, strict: bool = False) -> list[AnswerSource]:
     """Return the sources that the sentences to show cite."""
     numbers = {
-        citation.number for sentence in visible_sentences(answer, strict=strict) for citation in sentence.citations
+        citation.number
+        for sentence in visible_sentences(answer, strict=strict)
+        for citation in visible_citations(sentence)
     }
     return [source for source in answer.cited_sources if source.number in numbers]
 
 
-def introduction(answer: CheckedAnswer) -> str:
+def visible_citations(sentence: CheckedSentence) -> list[CheckedCitation]:
+    """Return the citations to show: those that hold, and of a supported sentence only those that say it."""
+    citations = [citation for citation in sentence.citations if citation.holds]
+    supporting = [citation for citation in citations if citation.supports]
+    return supporting if supporting and sentence.status == "supported" else citations
+
+
+def introduction(answer: CheckedAnswer, *, strict: bool = False) -> str:
     """Return who wrote an answer."""
     if answer.model:
-        return f"Written by {answer.model}. What the sources do not say is marked."
+        return f"Written by {answer.model}. What the sources do not say is {'left out' if strict else 'marked'}."
     return _QUOTED_INSTEAD if answer.notices else QUOTED
 
 
 def citation_marks(sentence: CheckedSentence) -> str:
-    """Return the citations of a sentence that hold, as [1][+2]; + is one that bunko added."""
-    numbers = {citation.number: citation.added for citation in sentence.citations if citation.holds}
+    """Return the citations of a sentence to show, as [1][+2]; + is one that bunko added."""
+    numbers = {citation.number: citation.added for citation in visible_citations(sentence)}
     return "".join(f"[{'+' if is_added else ''}{number}]" for number, is_added in numbers.items())
 
 
@@ -70,6 +86,16 @@ def remarks(sentence: CheckedSentence) -> list[str]:
     return [*result, f"not in the sources: {missing}" if missing else "not in the sources"]
 
 
+def split_end(text: str) -> tuple[str, str, str]:
+    """Return a sentence up to where its citations go, what stands before these, and the rest of the sentence.
+
+    In a row of a Markdown table, they go into the last cell; a line that ends a code block has room for nothing else.
+    """
+    if text.startswith("|") and text.endswith("|") and len(text) > 1:
+        return text[:-1].rstrip(), " ", " |"
+    return text, "\n" if text.endswith(_CODE_ENDS) else " ", ""
+
+
 def answer_text(
     answer: CheckedAnswer, *, strict: bool = False, translate: Callable[[str], str] = lambda text: text
 ) -> str:
@@ -78,7 +104,9 @@ def answer_text(
     for sentence in visible_sentences(answer, strict=strict):
         marks = citation_marks(sentence)
         notes = "; ".join(map(translate, remarks(sentence)))
-        parts.append(f"{sentence.before}{sentence.text}{f' {marks}' if marks else ''}{f' ({notes})' if notes else ''}")
+        text, space, end = split_end(sentence.text)
+        added = " ".join(filter(None, [marks, f"({notes})" if notes else ""]))
+        parts.append(f"{sentence.before}{text}{space if added else ''}{added}{end}")
     return "".join(parts).strip() or translate(NOTHING_FOUND)
 
 

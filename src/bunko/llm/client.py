@@ -31,6 +31,7 @@ _RETRY_SECONDS = 0.5  # before the second attempt, if the service names no time
 # After a failure the server is not asked for a while, so that not every search waits for the time limit.
 _COOLDOWN_SECONDS, _MAX_COOLDOWN_SECONDS = 30.0, 600.0
 _TEXT_ERROR_STATUSES = (400, 413, 422)  # statuses caused by this request's text; the next request may succeed
+_TOO_LARGE_HINT = "Give the model a longer context, or use another one."
 _THINKING_BLOCK = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
     r"(?:i['’]?m |i am )?(?:very |so )?sorry\b|i (?:can(?:['’]?t|not)|am unable|won['’]t)\b|as an ai\b"
@@ -173,4 +174,6 @@ def _parse_answer(body: bytes) -> str:
 def describe_failure(service: RemoteEndpoint, failure: RemoteFailure) -> str:
     """Return what went wrong with a chat model and what to do next, as sentences for a notice."""
     message, hint = explain_failure(service, failure)
+    if failure.is_too_large():
+        hint = _TOO_LARGE_HINT
     return remove_hidden_chars(f"{message.rstrip('.')}. {hint}".rstrip())

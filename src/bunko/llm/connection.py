@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
-from bunko.remote import NOT_READY_STATUS, RemoteFailure, key_problem
+from bunko.remote import NOT_READY_STATUS, RemoteFailure, key_problem, strip_credentials
 
 
 class ChatPreset(NamedTuple):
@@ -38,7 +39,7 @@ class ChatConnection:
     @property
     def label(self) -> str:
         """The name of the model, for people."""
-        return f"{self.provider}:{self.model}"
+        return f"{self.provider}:{self.model}" if self.model else self.provider
 
     @property
     def fix(self) -> str:
@@ -60,7 +61,20 @@ class ChatConnection:
         """Raise RemoteFailure if nothing can be sent."""
         if not self.model:
             raise RemoteFailure("no model is set; set chat.model", status=NOT_READY_STATUS)
+        if not self.address.startswith(("http://", "https://")):
+            raise RemoteFailure("chat.base_url must begin with http:// or https://", status=NOT_READY_STATUS)
+        if not _is_address(self.address):
+            shown = strip_credentials(self.address)
+            raise RemoteFailure(f"{shown} is not an address; set chat.base_url", status=NOT_READY_STATUS)
         if self.needs_key and PRESETS[self.provider].key_variable and not self.secret:
             raise RemoteFailure("there is no key", status=401)
         if problem := key_problem(self.secret):
             raise RemoteFailure(problem, status=401)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port or an IPv6 address that cannot be one
+        return False

@@ -24,7 +24,8 @@ for. Write plain sentences: no headings, no lists, no links, no introduction."""
 _MAX_EXCERPT_CHARS = 2000  # of a longer text, which is a whole document, the beginning tells its subject
 _MAX_SUMMARY_CHARS = 4000
 _MARKDOWN_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s<>()「」、。]+", re.IGNORECASE)
+# Brackets right after an address belong to it at most terminals: what is added in them would be sent along.
+_URL = re.compile(r"(?:\b[a-z][a-z0-9+.-]*://|\bwww\.|\bmailto:)[^\s<>()「」、。]+(?:[(「][^\s<>]*)?", re.IGNORECASE)
 
 
 def summarize_with_model(
@@ -69,7 +70,7 @@ def _excerpts(hits: Sequence[Hit], max_chars: int) -> Iterator[str]:
 
 def remove_foreign_addresses(answer: str, excerpts: str) -> str:
     """Return an answer without URLs that occur in no excerpt: a link could carry what was read to somebody else."""
-    return _URL.sub(lambda match: match[0] if match[0] in excerpts else "[address left out]", answer)
+    return _URL.sub(lambda match: match[0] if match[0] in excerpts else "[…]", answer)
 
 
 def _plain_text(answer: str, excerpts: str) -> str:

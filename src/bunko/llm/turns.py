@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
 from bunko.llm.connection import ChatConnection
-from bunko.remote import NOT_READY_STATUS, RemoteFailure, translate_openai_errors
+from bunko.llm.response_length import limit_length
+from bunko.remote import NOT_READY_STATUS, UNUSABLE_STATUS, RemoteFailure, translate_openai_errors
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.token_count import estimate_tokens
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+_Part = TypeVar("_Part")
 Message = dict[str, Any]  # in the form of the chat completions API
 
 _MAX_TEXT_CHARS = 200_000
@@ -25,6 +27,9 @@ _MAX_ARGUMENT_CHARS = 100_000
 _THINK_START, _THINK_END = ("<think>", "<thinking>"), ("</think>", "</thinking>")
 # What servers answer to a request with tools for a model that cannot call any.
 _NO_TOOLS_WORDS = ("tool", "function")
+# A server that is busy is asked once more, if it wants no longer wait than a reader has patience for.
+_RETRY_STATUSES = (429, 500, 502, 503, 504)
+_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.5, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ class Turn:
     input_tokens: int = 0
     output_tokens: int = 0
     is_cut: bool = False  # it reached the limit of its length
+    is_lost: bool = False  # the server stopped sending before it said that the turn is over
 
     def message(self) -> Message:
         """Return the turn as a message of the conversation."""
@@ -92,29 +98,47 @@ class ChatServer:
         if tools:
             options["tools"] = list(tools)
         collector = _TurnCollector(on_text)
-        create: Any = self._client().chat.completions.create
-        with translate_openai_errors():
-            async with await create(**options) as stream:
-                async for chunk in _within(stream, self._timeout):
-                    collector.add(chunk)
+        try:
+            await self._request(options, collector)
+        except RemoteFailure as failure:
+            wait = _RETRY_SECONDS if failure.retry_after is None else failure.retry_after
+            is_busy = failure.status in _RETRY_STATUSES and not (tools and rejects_tools(failure))
+            if not is_busy or collector.has_begun or wait > _MAX_RETRY_SECONDS:
+                raise
+            await anyio.sleep(wait)
+            await self._request(options, collector)
         turn = collector.finish()
         if not turn.input_tokens:  # a server that does not count
             turn.input_tokens = estimate_tokens(json.dumps([list(messages), list(tools)], ensure_ascii=False))
             turn.output_tokens = estimate_tokens(turn.text + "".join(call.arguments for call in turn.calls))
         return turn
 
+    async def _request(self, options: Mapping[str, Any], collector: _TurnCollector) -> None:
+        create: Any = self._client().chat.completions.create
+        with translate_openai_errors():
+            async with await create(**options) as stream:
+                async for chunk in _within(stream, self._timeout):
+                    collector.add(chunk)
+
     def _client(self) -> AsyncOpenAI:
         if self._cached_client is None:
             self._connection.check()
             try:
-                from openai import AsyncOpenAI
+                from openai import AsyncOpenAI, DefaultAsyncHttpxClient
             except ImportError:
                 missing = 'the package openai is not installed; run: pip install "bunko[openai]"'
                 raise RemoteFailure(missing, status=NOT_READY_STATUS) from None
             # Without a key, the SDK would send OPENAI_API_KEY to whatever server the address names.
             with translate_openai_errors():
                 self._cached_client = AsyncOpenAI(
-                    api_key=self.secret or "none", base_url=self.address, timeout=self._timeout, max_retries=0
+                    api_key=self.secret or "none",
+                    base_url=self.address,
+                    timeout=self._timeout,
+                    max_retries=0,
+                    # A redirect would take the question and what was found for it to somebody else.
+                    http_client=DefaultAsyncHttpxClient(
+                        follow_redirects=False, event_hooks={"response": [limit_length]}
+                    ),
                 )
         return self._cached_client
 
@@ -126,6 +150,8 @@ class ChatServer:
 
 def rejects_tools(failure: RemoteFailure) -> bool:
     """Return whether a server says that its model cannot call tools."""
+    if failure.is_too_large():  # OpenAI counts the tokens of the functions in this message
+        return False
     return failure.status in (400, 404, 422, 500, 501) and any(
         word in failure.message.lower() for word in _NO_TOOLS_WORDS
     )
@@ -140,6 +166,8 @@ async def _within(stream: Any, timeout: float) -> AsyncIterator[Any]:
                 chunk = await anext(iterator)
             except StopAsyncIteration:
                 return
+            except RecursionError:
+                raise RemoteFailure("its answer cannot be parsed", status=UNUSABLE_STATUS) from None
         if limit.cancelled_caught:
             raise RemoteFailure(f"it sent nothing for {timeout:g} s")
         yield chunk
@@ -151,7 +179,8 @@ class _TurnCollector:
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self._text = _WithoutThinking(on_text)
         self._calls: dict[int, dict[str, str]] = {}
-        self._turn = Turn()
+        self._turn = Turn(is_lost=True)
+        self.has_begun = False
 
     def add(self, chunk: Any) -> None:
         error = getattr(chunk, "error", None)
@@ -160,39 +189,45 @@ class _TurnCollector:
             code = details.get("code")
             raise RemoteFailure(str(details.get("message", error)), status=code if isinstance(code, int) else 0)
         if usage := getattr(chunk, "usage", None):
-            self._turn.input_tokens = usage.prompt_tokens or 0
-            self._turn.output_tokens = usage.completion_tokens or 0
-        for choice in chunk.choices or ():
-            if choice.finish_reason == "length":
-                self._turn.is_cut = True
-            if choice.delta is None:
-                continue
-            if choice.delta.content:
-                self._text.add(choice.delta.content)
-            for call in choice.delta.tool_calls or ():
+            self._turn.input_tokens = max(_part(usage, "prompt_tokens", int), 0)
+            self._turn.output_tokens = max(_part(usage, "completion_tokens", int), 0)
+        for choice in _part(chunk, "choices", list):
+            delta, finish_reason = getattr(choice, "delta", None), _part(choice, "finish_reason", str)
+            self.has_begun = self.has_begun or delta is not None
+            self._turn.is_lost = self._turn.is_lost and not finish_reason
+            self._turn.is_cut = self._turn.is_cut or finish_reason == "length"
+            self._text.add(_part(delta, "content", str))
+            for call in _part(delta, "tool_calls", list):
                 self._add_call(call)
 
     def _add_call(self, piece: Any) -> None:
         # Some servers send each call whole and number all of them 0: another id starts another call.
-        index = piece.index or 0
+        index, call_id, function = _part(piece, "index", int), _part(piece, "id", str), getattr(piece, "function", None)
         previous = self._calls.get(index)
-        if previous and piece.id and previous["id"] and piece.id != previous["id"]:
+        if previous and call_id and previous["id"] and call_id != previous["id"]:
             index = max(self._calls) + 1
         call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
-        call["id"] = piece.id or call["id"]
-        if piece.function is not None:
-            call["name"] += piece.function.name or ""
-            call["arguments"] += piece.function.arguments or ""
+        call["id"] = call_id or call["id"]
+        call["name"] += _part(function, "name", str)
+        call["arguments"] += _part(function, "arguments", str)
         if len(self._calls) > _MAX_CALLS or len(call["arguments"]) > _MAX_ARGUMENT_CHARS:
-            raise RemoteFailure("it asked for too many or too long calls of tools")
+            raise RemoteFailure("it asked for too many or too long calls of tools", status=UNUSABLE_STATUS)
 
     def finish(self) -> Turn:
+        if not self.has_begun:  # a web page, or an answer that is not streamed
+            raise RemoteFailure("it sent no stream of chat completions", status=UNUSABLE_STATUS)
         self._turn.text = self._text.finish()
         self._turn.calls = [
             RequestedCall(call["id"] or f"call_{index}", call["name"], call["arguments"])
             for index, call in sorted(self._calls.items())
         ]
         return self._turn
+
+
+def _part(value: object, name: str, kind: type[_Part]) -> _Part:
+    """Return a part of what a server sent, or nothing of its kind: the SDK does not check what servers send."""
+    part = getattr(value, name, None)
+    return part if isinstance(part, kind) else kind()
 
 
 class _WithoutThinking:
@@ -228,7 +263,7 @@ class _WithoutThinking:
             return
         self._length += len(text)
         if self._length > _MAX_TEXT_CHARS:
-            raise RemoteFailure("the answer is too long")
+            raise RemoteFailure("the answer is too long", status=UNUSABLE_STATUS)
         self._parts.append(text)
         self._on_text(text)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bunko.search.evidence import analyze_passage
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
 from bunko.search.statements import analyze_clauses
-from bunko.search.support import find_gaps
+from bunko.search.support import check_support, find_gaps
 from bunko.text import analyzer
 from bunko.text.sentences import LIST_MARKER, sentence_ranges
 from bunko.types.answers import AnswerSource
@@ -31,10 +31,10 @@ _EXPECTED_KIND_BONUS = 0.25
 _RANK_DISCOUNT = 0.04
 _MAX_SENTENCE_CHARS = 400
 _MIN_SENTENCE_CHARS = 4
-# Sentences that share this much of their words say the same.
+# Sentences that share this much of their words may say the same.
 _SAME_SHARE = 0.8
 _UNSEEN_FREQUENCY = 0.5  # of a word that no passage has, for its weight
-_NOT_A_SENTENCE = re.compile(r"[\s|:=*_#>~`-]*")
+_TABLE_RULE = re.compile(r"[\s|:=*_#>~`-]+")
 _ENDS_WITH_LABEL = re.compile(r"[:：]\s*\Z")
 
 # What a question asks for, by its words in both languages.
@@ -211,7 +211,7 @@ def _sentences(text: str) -> Iterator[str]:
     for start, end in sentence_ranges(text):
         raw = text[start:end].strip()
         if raw.startswith("|"):
-            if _NOT_A_SENTENCE.fullmatch(raw):
+            if _TABLE_RULE.fullmatch(raw):
                 continue
             cells = [cell.strip() for cell in raw.strip("|").split("|")]
             if not header or _is_header(raw, lines):
@@ -228,7 +228,7 @@ def _sentences(text: str) -> Iterator[str]:
 def _is_header(row: str, lines: Sequence[str]) -> bool:
     """Return whether a rule follows a row of a table."""
     return any(
-        line.strip() == row and index + 1 < len(lines) and _NOT_A_SENTENCE.fullmatch(lines[index + 1].strip())
+        line.strip() == row and index + 1 < len(lines) and _TABLE_RULE.fullmatch(lines[index + 1].strip())
         for index, line in enumerate(lines)
     )
 
@@ -262,4 +262,10 @@ def _say_the_same(first: _Candidate, second: _Candidate) -> bool:
     if first.text == second.text:
         return True
     shared = len(first.words & second.words)
-    return shared >= _SAME_SHARE * max(len(first.words), len(second.words), 1)
+    if shared < _SAME_SHARE * max(len(first.words), len(second.words), 1):
+        return False
+    # One number, name or negation may be all that differs, and then neither document is a source of the other sentence.
+    return all(
+        check_support(one.text, [analyze_passage(other.text)]).status == "supported"
+        for one, other in ((first, second), (second, first))
+    )

@@ -24,8 +24,11 @@ def find_conflicts(claim: Clause, window: Sequence[Clause], passage: Evidence) -
     opposites = [polarity.opposite(claim.text, clause.text) for clause in nearest]
     if all(opposites):
         conflicts.append(opposites[0])
+    if bound := polarity.missing_bound(claim.text, " ".join(clause.text for clause in window)):
+        conflicts.append(bound)
     if not is_across(claim, ranked[:1]):
         conflicts += _replaced(claim, ranked[0])
+        conflicts += _other_topic(claim, ranked[0], passage)
     conflicts += _misplaced(claim, passage)
     return conflicts
 
@@ -40,6 +43,15 @@ def _replaced(claim: Clause, clause: Clause) -> Iterator[str]:
         before = clause.words[position - 1] if position else None
         if before and other and _are_adjacent(before, other, clause) and not best_match(before, [claim])[0]:
             yield word.text
+
+
+def _other_topic(claim: Clause, clause: Clause, passage: Evidence) -> Iterator[str]:
+    """Yield the topic of a claim if the passage never mentions it, and says the same about another: 役員は, 社員は."""
+    topic, other = claim.topic, clause.topic
+    if topic is None or other is None or not topic.is_japanese or best_match(other, [claim])[0]:
+        return
+    if not best_match(topic, [*passage.clauses, *passage.context])[0]:
+        yield topic.text
 
 
 def _are_adjacent(word: Word, following: Word, clause: Clause) -> bool:

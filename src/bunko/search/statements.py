@@ -24,6 +24,7 @@ _JAPANESE = re.compile(rf"[{JAPANESE_CHARS}]")
 _SINGLE_KANA = re.compile(r"[ぁ-ん]")  # left over where a quantity was taken out
 _KATAKANA = re.compile(r"[ァ-ヺー]+")
 _HAS_DIGIT = re.compile(r"\d")
+_ADDRESS = re.compile(r"\w@\w|\w\.\w")  # of a mailbox, a site or a file
 # Words that say nothing about what is claimed.
 _FILLER_LEMMAS = frozenset(
     """
@@ -38,7 +39,7 @@ _FILLER_WORDS = analyzer.STOP_WORDS | frozenset(
     may might must shall also just than about approximately around roughly each any all some other others upon per via
     within only one ones he she him her his hers us am being having get gets got let please both either according
     therefore thus hence however moreover furthermore additionally still already yet even there here every most more
-    own very up out over s t d m re ve ll after before until unless when because since although while whereas
+    own very up out over ever s t d m re ve ll after before until unless when because since although while whereas
     e.g i.e etc
     """.split()
 )
@@ -170,7 +171,7 @@ def _western_word(run: str, following: str, *, is_first: bool, is_negated: bool)
     terms = analyzer.terms(run) or (analyzer.Term(run.lower()),)
     has_capital = run[:1].isupper()
     is_code = (
-        bool(_HAS_DIGIT.search(run))
+        bool(_HAS_DIGIT.search(run) or _ADDRESS.search(run))
         or (run.isupper() and len(run) > 1)
         or (len(run) > 2 and not run[1:].islower() and not run.islower())
     )
@@ -187,6 +188,7 @@ def _japanese_words(run: str) -> tuple[list[Word], int]:
         return [Word(run, tuple(term.spelling for terms in terms_by_word for term in terms))], 0
     words: list[Word] = []
     negations = 0
+    is_prefix_denying = False
     for (surface, part_of_speech), terms in zip(morphemes, terms_by_word, strict=True):
         spellings = tuple(term.spelling for term in terms)
         is_negation = part_of_speech.startswith("助動詞") and surface in polarity.JAPANESE_NEGATIONS
@@ -195,6 +197,9 @@ def _japanese_words(run: str) -> tuple[list[Word], int]:
             _negate_last(words)
             if is_negation or spellings[0] in ("無い", "無し"):
                 continue
+        if part_of_speech.startswith("接頭辞") and surface in polarity.JAPANESE_PREFIXES:
+            is_prefix_denying, negations = True, negations + 1
+            continue
         if (
             not spellings
             or spellings[0] in _FILLER_LEMMAS
@@ -210,10 +215,11 @@ def _japanese_words(run: str) -> tuple[list[Word], int]:
                 surface,
                 (opposed,) if opposed else (*spellings, *_romaji_spellings(spellings[0], is_name=is_name)),
                 is_name,
-                is_negated=opposed is not None,
+                is_negated=(opposed is not None) != is_prefix_denying,
                 is_predicate=part_of_speech.startswith(_PREDICATES),
             )
         )
+        is_prefix_denying = False
     return words, negations
 
 

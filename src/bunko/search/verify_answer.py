@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from bunko.search.answer_text import AnswerSentence, split_answer
 from bunko.search.evidence import Evidence, analyze_passage
-from bunko.search.statements import analyze_clauses
+from bunko.search.plain_sentences import claims_nothing
 from bunko.search.support import Support, check_support, find_gaps, support_order
 from bunko.types.answers import AnswerSource, CheckedCitation, CheckedSentence, CitationState
 
-# "The library does not say", in the words that models and people use.
-_REFUSAL = re.compile(
-    r"(?i)\b(?:librar(?:y|ies)|documents?|sources?|passages?|notes?|excerpts?|materials?|texts?)\b[^.!?]{0,40}"
-    r"(?:do(?:es)? not|don['’]t|doesn['’]t|did not|cannot|can['’]t|contains? no|ha(?:s|ve) no|says? nothing)\b"
-    r"|\b(?:there is|i found|found|contains?|has|have) no (?:information|answer|mention|passage|evidence)\b"
-    r"|\bnot (?:mentioned|stated|found|specified|covered) in\b|\bi (?:could not|couldn['’]t|cannot|can['’]t) find\b"
-    r"|(?:資料|文書|ライブラリー?|抜粋|出典|情報源|文献|メモ|ノート)[^。]{0,30}(?:ありません|ない|ません|なかった)"
-    r"|(?:記載|情報|言及|記述|回答)[はがも][^。]{0,10}(?:ありません|見当たりません|見つかりません|ない)"
-    r"|見つかりません|見当たりません|(?:わかり|分かり)ません"
-)
-# Sentences that connect or greet.
-_PLEASANTRY = re.compile(
-    r"(?i)^(?:hello|hi|hey|thanks?|thank you|sure|certainly|of course|yes|no|okay|ok|great question|i hope|hope this"
-    r"|let me know|feel free|in summary|to summari[sz]e|here(?:'s| is| are)|below (?:is|are)|based on (?:the|your)"
-    r"|according to (?:the|your) (?:library|documents?|sources?|passages?|notes?|excerpts?)[.,:]?$"
-    r"|please (?:let|ask|note that this)|is there anything|would you like)\b"
-    r"|^(?:こんにちは|はい|いいえ|ありがとう|以下|上記|まとめ(?:ると)?|なお|ご質問|ご不明|お役に立|何か(?:他|ほか)|詳しくは|次のとおり|結論)"
-)
-_QUESTION_END = ("?", "？")
 _MAX_CHECKED_CHARS = 1000
-# A pleasantry that goes on about a subject claims something.
-_MAX_PLAIN_WORDS = 6
-
-
-def is_refusal(sentence: str) -> bool:
-    """Return whether a sentence says that the sources do not answer the question."""
-    return _REFUSAL.search(sentence) is not None
 
 
 def verify_sentences(
@@ -120,12 +93,7 @@ class _Verifier:
 
     def _is_plain(self, sentence: AnswerSentence) -> bool:
         """Return whether there is nothing to verify; names and numbers must be in a source or in the question."""
-        text = sentence.text
-        clauses = analyze_clauses(text)
-        if not clauses:
-            return True
-        word_count = sum(len(clause.words) for clause in clauses)
-        is_plain = sentence.is_layout or text.rstrip("」』\"'”）)").endswith(_QUESTION_END) or is_refusal(text)
-        is_plain = is_plain or (_PLEASANTRY.match(text) is not None and word_count <= _MAX_PLAIN_WORDS)
-        evidence = [*(self._evidence(number) for number in self._sources), analyze_passage(self._question)]
-        return is_plain and not find_gaps(text, evidence)
+        known = [*(self._evidence(number) for number in self._sources), analyze_passage(self._question)]
+        return claims_nothing(sentence.text, is_layout=sentence.is_layout, known=known) and not find_gaps(
+            sentence.text, known
+        )

@@ -23,6 +23,11 @@ class SlackSection(Section):
     allowed_domains: tuple[str, ...] = setting(
         (), "Domains, with their subdomains, whose pages may be added from Slack. Empty: all public ones"
     )
+    allowed_tools: tuple[str, ...] = setting(
+        (),
+        "Tools that the model may call in Slack although they do not say that they only read: get_weather, calendar_*. "
+        "Everyone who asks can cause such a call. Empty: none",
+    )
     workers: int = setting(4, "Maximum number of questions and commands that are worked on at the same time", low=1)
     keep_days: float = setting(30.0, "How long questions and answers are kept in the library, in days", low=1)
     api_url: str = setting("https://slack.com/api/", "Address of Slack's Web API; GovSlack has another one")

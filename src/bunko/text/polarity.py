@@ -22,11 +22,13 @@ _AFFIRMING = (
 # Auxiliary verbs of Japanese that negate, as they are written.
 JAPANESE_NEGATIONS = frozenset("ない なかっ なく なけれ なかろ ぬ ん ず ざる ね まい ねえ".split())
 # Words that deny what comes before them, by their lemma.
-JAPANESE_DENIALS = frozenset("無い 無し 不可 不能 禁止 禁ずる 厳禁 不許可".split())
+JAPANESE_DENIALS = frozenset("無い 無し 不可 不能 禁止 禁ずる 厳禁 不許可 拒否 拒む 却下".split())
+# Prefixes that deny the word after them: 未署名, 非公開.
+JAPANESE_PREFIXES = frozenset("未 非 不 無".split())
 # Words that deny another word.
 JAPANESE_OPPOSED = {"不要": "必要", "不必要": "必要", "不可能": "可能", "無効": "有効", "未定": "定まる"}
 # Words that deny the content word after them, and those that deny all of their clause.
-ENGLISH_NEGATIONS = frozenset("not never cannot no without non hardly rarely".split())
+ENGLISH_NEGATIONS = frozenset("not never cannot no without non hardly rarely seldom barely scarcely".split())
 ENGLISH_DENIALS = frozenset("none nobody nothing neither nowhere".split())
 ENGLISH_PROHIBITIONS = frozenset("forbid forbidden prohibit ban disallow unabl impossibl refus".split())
 
@@ -38,7 +40,8 @@ _OPPOSITES = (
     ),
     (
         r"\bat least\b|\bmore than\b|\bover\b|\babove\b|\bexceed|以上|超",
-        r"\bat most\b|\bless than\b|\bfewer than\b|\bunder\b|\bbelow\b|\bup to\b|以下|以内|未満",
+        r"\bat most\b|\bless than\b|\bfewer than\b|\bunder\b|\bbelow\b|\bup to\b|以下|以内|未満"
+        r"|(?<=[日回人円間月年個件名点枚%])まで(?!に)",
     ),
     (r"\benabl|有効", r"\bdisabl|無効"),
     (r"\ballow|\bpermit|許可|認め(?!ま?[せな])", r"\bforb|\bprohibit|\bban(?:s|ned)?\b|禁止|禁ず"),
@@ -59,15 +62,37 @@ _OPPOSITES = (
     (r"\bmorning|午前|朝", r"\bevening|\bafternoon|午後|夕"),
     (r"\binternal|社内|内部", r"\bexternal|社外|外部"),
     (r"\badd(?:s|ed)?\b|追加", r"\bremov|\bdelet|削除|消去"),
-    (r"\baccept|承認|受け入れ", r"\breject|\brefus|\bdeclin|却下|拒否"),
+    (r"\baccept|\bapprov|承認|受け入れ", r"\breject|\brefus|\bdeclin|却下|拒否"),
     (r"\bopen|開[いくけ]", r"\bclos|閉|締め切"),
     (r"\bfirst\b|最初", r"\blast\b|最後"),
     (r"\bfast|\bquick|速[いく]", r"\bslow|遅[いく]"),
     (r"\bwith\b|付き|あり", r"\bwithout\b|なし|抜き"),
     (r"\bboth\b|両方", r"\bneither\b|\bonly one\b|片方"),
+    (r"\boutside\b", r"\bin(?:side)?\b"),
     (r"\bleft\b|左", r"\bright\b|右"),
     (r"\bnorth|北", r"\bsouth|南"),
     (r"\beast|東", r"\bwest|西"),
+)
+
+# Words of which a statement has one: another one in its place says something else.
+_ALTERNATIVES = tuple(
+    re.compile(expression, re.IGNORECASE)
+    for expression in (
+        "前々日|前日|当日|翌々日|翌日",
+        "先々月|前月|先月|当月|今月|翌々月|翌月|来月",
+        "前年|昨年|当年|今年|翌々年|翌年|来年",
+        "社長|副社長|会長|専務|常務|部長|次長|課長|係長|主任",
+        "毎日|毎週|毎月|毎年",
+        r"\bdaily\b|\bweekly\b|\bmonthly\b|\byearly\b",
+    )
+)
+# A number that is only exceeded or not reached is another one; anything like it in the passage may mean the same.
+_STRICT_BOUND = re.compile(r"\b(?:less|fewer|more) than\b(?! (?:one|once)\b)|未満|を超え", re.IGNORECASE)
+_ANY_BOUND = re.compile(
+    r"\bthan\b|\bunder\b|\bbelow\b|\bover\b|\babove\b|\bexceed|\bbeyond\b|\bat (?:least|most)\b|\bup to\b|\bwithin\b"
+    r"|\bm(?:ax|in)(?:imum)?\b|\blimit|\bat the (?:latest|earliest)\b|\buntil\b|\bby\b"
+    r"|以上|以下|以内|未満|超|まで|最[大低小高多少]|限度|上限|下限",
+    re.IGNORECASE,
 )
 
 
@@ -90,7 +115,22 @@ def opposite(claim: str, text: str) -> str:
             match = claimed.search(claim)
             if match and not denied.search(claim) and denied.search(text) and not claimed.search(text):
                 return match[0]
+    return _alternative(claim, text)
+
+
+def _alternative(claim: str, text: str) -> str:
+    """Return the word of a claim in whose place a text has another: 当日 for 前日, or ""."""
+    for pattern in _ALTERNATIVES:
+        claimed, said = ({match[0] for match in pattern.finditer(part)} for part in (claim, text))
+        if claimed and said and not claimed & said:
+            return min(claimed)
     return ""
+
+
+def missing_bound(claim: str, text: str) -> str:
+    """Return a bound of a claim if a text has none: "less than 35 days" where it is 35 days."""
+    match = _STRICT_BOUND.search(claim)
+    return match[0] if match and not _ANY_BOUND.search(text) else ""
 
 
 @cache

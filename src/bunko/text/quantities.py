@@ -140,12 +140,14 @@ _WEEKDAY = r"(?P<ja>[月火水木金土日])曜日?|\b(?P<en>(?:Mon|Tues|Wednes|
 _RATES = {
     r"\b(?:per|each|every) (?P<unit>second|minute|hour|day|week|month|year|person|night|page)\b": "",
     r"毎(?P<unit>秒|分|時|日|週|月|年)(?![月火水木金土日]?曜)": "",
+    r"(?<![\d毎今先来翌前同正例学昨])(?P<unit>週|月|年)に?(?=\d)": "",
     r"月額|\bmonthly\b": "month",
     r"年額|年払い|\byearly\b|\bannually\b": "year",
     r"\bdaily\b": "day",
     r"\bweekly\b": "week",
 }
 _RATE_UNITS = {"時": "時間", "月": "か月"}
+_RANGE = re.compile(r"(?<![\w./-])(\d{1,3}(?:\.\d+)?)-(\d{1,3}(?:\.\d+)?)(?![\d./-])")  # 10-20 days: both are numbers
 # Possessive, and only at the beginning of a number: otherwise long numbers would take quadratic time.
 _ONE_BY_ONE = re.compile(rf"(?<![{_KANJI}\d])[{_KANJI}\d]++[人つ個名枚]ずつ")
 _MIXED_NUMBER = re.compile(r"(?<![\d,])\d[\d,]*+(?:\.\d++)?[千万億兆](?:\d[\d,]*[千万億兆]?)*")
@@ -161,7 +163,7 @@ def find_quantities(text: str) -> list[Quantity]:
 
 def extract_quantities(text: str) -> tuple[list[Quantity], str]:
     """Return the quantities of a text, and the text without them, normalised."""
-    remaining = normalise_numbers(text)
+    remaining = _RANGE.sub(r"\1~\2", normalise_numbers(text))
     quantities: list[Quantity] = []
     for find in (_find_dates, _find_clocks, _find_rates, _find_weekdays, _find_amounts):
         for quantity, start, end in list(find(remaining)):
@@ -218,6 +220,7 @@ def _find_weekdays(text: str) -> _Located:
 def _find_amounts(text: str) -> _Located:
     for match in _amount_pattern().finditer(text):
         number = float(match["number"].replace(",", ""))
+        number = -number if match["minus"] else number
         if multiplier := match["multiplier"]:
             number *= _MULTIPLIERS[multiplier.lower()]
         currency = {"$": "dollar", "€": "euro", "¥": "yen"}.get(match["currency"] or "")
@@ -248,6 +251,7 @@ def _amount_pattern() -> re.Pattern[str]:
     # The longest first: 営業日 before 日.
     units = "|".join(sorted(spellings, key=lambda spelling: -len(spelling)))
     return re.compile(
+        r"(?:(?<![A-Za-z0-9_.,)\]%年月日時分秒円-])(?P<minus>-|マイナス|\bminus ))?"
         r"(?<![A-Za-z0-9_.,])(?<![A-Za-z]-)(?P<currency>[$€¥])?(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![-_.,]?\d)"
         r"(?: ?(?P<multiplier>hundred|thousand|million|billion)\b)?"
         rf"(?![a-z]*\d)(?:[\s-]?(?P<unit>{units}))?(?![A-Za-z])",

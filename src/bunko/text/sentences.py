@@ -31,6 +31,8 @@ _NUMBERED_ABBREVIATION = r"(?i:nos?|figs?|eqs?|sec|ch|vol|pp?|ver|ed|art|para|ta
 # A list item, a heading, a table row or a quotation starts a new sentence, however the line before it ended, and so
 # does the text below 【来週】 or a line that ends with a colon.
 _ITEM_BORDER = r"\n(?=[ \t\u3000]*(?:[-*+・•◦●■□◆◇○#>|【]|\d{1,3}[.)．）]|[^\n]*:\s*(?:\n|\Z)))|(?<=[】:])\n"
+# A heading ends with its line: text may come right below it.
+_HEADING = r"(?m)^[ \t]{0,3}#{1,6}[ \t][^\n]*(?=\n)"
 # ！ and ？ also end a sentence before a Latin word, unlike the half-width ! and ?.
 _JAPANESE_SENTENCE_END = rf"(?<=[{JAPANESE_CHARS}][!?])(?=[A-Za-z0-9])"
 LIST_MARKER = re.compile(r"^[\s\u3000]*(?:[-*+・•◦●■□◆◇○#>|]+(?:\s*\[[ xX]\])?|\d{1,3}[.)．）])[\s\u3000]*")
@@ -64,6 +66,7 @@ def sentence_ranges(text: str) -> Iterator[tuple[int, int]]:
     borders = {0, *sentence_ends(text), len(text)}
     for expression in (_ITEM_BORDER, _JAPANESE_SENTENCE_END):
         borders.update(match.start() for match in _pattern(expression).finditer(text))
+    borders.update(match.end() for match in _pattern(_HEADING).finditer(text))
     yield from pairwise(sorted(borders))
 
 

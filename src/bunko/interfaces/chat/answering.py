@@ -22,13 +22,14 @@ from bunko.llm.client import describe_failure
 from bunko.llm.turns import ChatServer
 from bunko.observer import Observer
 from bunko.remote import RemoteEndpoint, RemoteFailure
+from bunko.search.plain_sentences import is_refusal
 from bunko.search.request import SearchRequest
-from bunko.search.verify_answer import is_refusal
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence, CitationState
 
 _log = logging.getLogger("bunko.chat")
 
 _VERIFY_TOOL = "verify"  # of a server that is bunko too
+_PAGE_TOOLS = ("rag_search", "rag_stats")
 _STATES: Sequence[str] = get_args(CitationState)
 
 
@@ -50,10 +51,10 @@ class Answerer:
         *,
         names: Sequence[str] = (),  # of the library's tools to answer from; empty: all
         refresh: bool = True,
-        may_change: bool = True,  # False: no tool that changes something, whatever the settings allow
+        allowed_tools: Sequence[str] | None = None,  # that may change something; None: as chat.allowed_tools says
     ) -> None:
         self._library, self.tools, self._names, self._refresh = library, tools, tuple(names), refresh
-        self._may_change = may_change
+        self._allowed_tools = allowed_tools
         self.model, self._models = model, [model] if model is not None else []
         self.conversation = self._new_conversation(model) if model is not None else None
 
@@ -83,11 +84,21 @@ class Answerer:
             model,
             self.tools.manager,
             limits=chat_limits(self._library.settings),
-            allowed_tools=chat.allowed_tools if self._may_change else (),
-            confirmed_tools=chat.confirmed_tools if self._may_change else (),
+            allowed_tools=chat.allowed_tools if self._allowed_tools is None else self._allowed_tools,
+            confirmed_tools=chat.confirmed_tools,
             offers_tools=self._library.settings.mcp.enabled,
             library_servers=self.tools.library_servers,
+            useless_tools=self._useless_tools(),
         )
+
+    def _useless_tools(self) -> Sequence[str]:
+        """Return the tools of the library that a model cannot use.
+
+        Its results have numbers instead of hashes, and without collected pages a search of them only misleads it.
+        """
+        tools = [tool for tool in self._library.tools() if not self._names or tool.name in self._names]
+        has_pages = any(tool.kind == "web" for tool in tools)
+        return (_VERIFY_TOOL,) if has_pages else (_VERIFY_TOOL, *_PAGE_TOOLS)
 
     async def prepare(self, question: str, observer: Observer) -> None:
         """Import changed files, which may take longer than a tool's call may, and report the progress."""
@@ -103,15 +114,17 @@ class Answerer:
         if model is None or conversation is None:
             return await self._quote(question)
         await self._in_thread(self._library.log_search, question, self._request(question).tool)
+        conversation.useless_tools = await self._in_thread(self._useless_tools)
 
         async def says_more_than_it_knows(reply: ChatReply) -> bool:
             sentences = await self._verify(question, reply)
             return any(not sentence.holds or is_refusal(sentence.text) for sentence in sentences)
 
+        reply = ChatReply()
         try:
-            reply = await conversation.ask(question, events, needs_search=says_more_than_it_knows)
+            await conversation.ask(question, events, needs_search=says_more_than_it_knows, reply=reply)
         except RemoteFailure as failure:
-            return await self._quote(question, describe_failure(model, failure))
+            return await self._quote(question, *reply.notices, describe_failure(model, failure))
         if not any(char.isalnum() for char in reply.text):
             return await self._quote(question, *reply.notices, f"{model.label} returned no readable text.")
         sentences = await self._verify(question, reply)
@@ -129,7 +142,8 @@ class Answerer:
         request = self._request(question)
         answer = await self._in_thread(lambda: self._library.answers.ask(request, use_model=False))
         if reasons:
-            answer.notices += [*reasons[:-1], f"The answer is quoted from the documents. {reasons[-1]}"]
+            notices = [*answer.notices, *reasons[:-1], f"The answer is quoted from the documents. {reasons[-1]}"]
+            answer.notices = list(dict.fromkeys(notices))
         return cast(CheckedAnswer, answer)
 
     def _with_tool_names(self, sources: Sequence[AnswerSource]) -> list[AnswerSource]:

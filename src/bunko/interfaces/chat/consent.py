@@ -42,11 +42,19 @@ def is_allowed(path: Path, servers: Sequence[ServerConfig], approve: Approve) ->
     return True
 
 
-def describe_server(server: ServerConfig) -> str:
-    """Return what using a server means: the command that is run, or the address that is called."""
-    if server.transport == "http":
-        return strip_credentials(server.url)
-    return " ".join([server.command, *server.args])
+def describe_server(server: ServerConfig) -> list[str]:
+    """Return what using a server means: the command that is run or the address that is called, and what it is given.
+
+    Variables such as LD_PRELOAD change what a harmless command does, and a header may carry a key to somebody else.
+    """
+    lines = [strip_credentials(server.written) if server.transport == "http" else server.written]
+    if server.cwd:
+        lines.append(f"in the folder {server.cwd}")
+    if server.env:
+        lines.append(f"with its own values of {', '.join(server.env)}")
+    if server.variables:
+        lines.append(f"it is given your {', '.join(server.variables)}")
+    return lines
 
 
 def _digest(path: Path) -> str:

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol
 
@@ -15,6 +16,7 @@ import anyio
 from bunko.errors import BunkoError
 from bunko.interfaces.chat import prompts
 from bunko.interfaces.chat.mcp_manager import MCPManager, OfferedTool
+from bunko.interfaces.chat.servers import MCPServerError
 from bunko.interfaces.chat.sources import ShownSources
 from bunko.llm.turns import Message, RequestedCall, Turn, rejects_tools
 from bunko.remote import RemoteFailure
@@ -54,6 +56,13 @@ class ChatLimits:
     history_tokens: int = 8_000
     input_price: float = 0.0  # of a million tokens
     output_price: float = 0.0
+
+    def warnings(self) -> list[str]:
+        """Return which limit cannot hold."""
+        has_prices = self.input_price or self.output_price
+        if self.cost is None or has_prices:
+            return []
+        return ["chat.max_cost limits nothing without prices: set chat.input_price and chat.output_price."]
 
 
 @dataclass(slots=True)
@@ -107,10 +116,11 @@ class Conversation:
         confirmed_tools: Sequence[str] = (),  # and of those that may be called after the user has agreed
         offers_tools: bool = True,  # False: the library is searched once for each question
         library_servers: Collection[str] = (),  # servers that are this library itself
+        useless_tools: Collection[str] = (),  # tools of these servers that are not offered
     ) -> None:
         self._model, self._tools, self._limits = model, tools, limits
         self._allowed_tools, self._confirmed_tools = allowed_tools, confirmed_tools
-        self._library_servers = library_servers
+        self._library_servers, self.useless_tools = library_servers, useless_tools
         self.exchanges: list[Exchange] = []
         self._sources = ShownSources()
         self._offers_tools = self._can_call_tools = offers_tools
@@ -135,12 +145,15 @@ class Conversation:
         events: ChatEvents | None = None,
         *,
         needs_search: Callable[[ChatReply], Awaitable[bool]] | None = None,
+        reply: ChatReply | None = None,
     ) -> ChatReply:
         """Return the model's answer, or raise RemoteFailure; a question that is cancelled or fails is forgotten.
 
         If the model answers without a search, `needs_search` says whether to search for it and let it answer again.
+        A `reply` that is given is filled in, and has the notices even if the model fails.
         """
-        events, reply = events or ChatEvents(), ChatReply()
+        events, reply = events or ChatEvents(), reply if reply is not None else ChatReply()
+        reply.notices += self._limits.warnings()
         first_source = self._forget_old_exchanges()
         try:
             with anyio.move_on_after(self._limits.seconds) as limit:
@@ -196,14 +209,15 @@ class Conversation:
         return next_number
 
     async def _answer(self, question: str, events: ChatEvents, reply: ChatReply, *, search_first: bool = False) -> None:
-        messages: list[Message] = [{"role": "system", "content": prompts.SYSTEM_PROMPT}]
-        for exchange in self.exchanges:
-            messages += exchange.messages()
         tools = await self._tools.tools()
         reply.withheld |= {tool.name for tool in tools if tool.has_changed}
         offered = {
             tool.name: tool for tool in tools if tool.name not in reply.withheld and self._may_call(tool, events)
         }
+        system_prompt = prompts.LIBRARY_PROMPT if offered or reply.withheld else prompts.NO_LIBRARY_PROMPT
+        messages: list[Message] = [{"role": "system", "content": prompts.with_date(system_prompt, date.today())}]
+        for exchange in self.exchanges:
+            messages += exchange.messages()
         reply.notices += [
             f"{sentence} It can be used from the next question on." for sentence in self._tools.announcements()
         ]
@@ -222,9 +236,8 @@ class Conversation:
     ) -> str:
         """Return the results of a search for the question itself."""
         events.on_call(reply.search_tool, {"query": question})
-        reply.calls.append(reply.search_tool)
         call = RequestedCall("", reply.search_tool, json.dumps({"query": question}))
-        return await self._run_call(call, offered, events)
+        return await self._run_call(call, offered, events, reply)
 
     async def _take_turns(
         self, messages: list[Message], offered: Mapping[str, OfferedTool], events: ChatEvents, reply: ChatReply
@@ -238,15 +251,16 @@ class Conversation:
             events.on_text(text)
 
         for round_number in range(self._limits.rounds + 1):
-            is_last = round_number == self._limits.rounds or self._is_over_budget(reply)
-            if is_last and schemas:
+            limit = self._reached_limit(round_number, reply)
+            if limit and schemas:
                 messages.append({"role": "user", "content": prompts.ANSWER_NOW})
-                reply.notices.append("The answer was made before the model had all it asked for: a limit was reached.")
-            turn = await self._model.turn(messages, () if is_last else schemas, on_text)
+                reply.notices.append(_limit_notice(limit))
+            turn = await self._model.turn(messages, () if limit else schemas, on_text)
             self._count(turn, reply)
-            if not turn.calls or is_last:
+            if not turn.calls or limit:
                 reply.text = turn.text
-                reply.notices += ["The answer was cut: it reached the limit of its length."] if turn.is_cut else []
+                reply.notices += ["The answer was cut at the length in chat.max_tokens."] if turn.is_cut else []
+                reply.notices += [f"{self._model.label} stopped in the middle; ask again."] if turn.is_lost else []
                 return
             if turn.text:
                 reply.text = ""
@@ -258,6 +272,7 @@ class Conversation:
                 tokens_left -= estimate_tokens(content)
                 if tokens_left < 0:  # the model reads all results at once, so that no later check would help
                     content = prompts.LEFT_OUT
+                    reply.notices.append(_limit_notice("chat.max_total_tokens"))
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
 
     async def _answer_call(
@@ -273,12 +288,13 @@ class Conversation:
             return prompts.REPEATED_CALL
         known_calls.add(key)
         events.on_call(call.name, call.parse_arguments() or {})
-        reply.calls.append(call.name)
-        return await self._run_call(call, offered, events)
+        return await self._run_call(call, offered, events, reply)
 
     def permission(self, tool: OfferedTool) -> Permission:
         """Return whether the model may call a tool."""
-        if tool.tool.read_only or _matches(tool.name, self._allowed_tools):
+        if tool.server in self._library_servers and tool.tool.name in self.useless_tools:
+            return "no"
+        if may_be_called(tool, self._allowed_tools):
             return "yes"
         return "ask" if _matches(tool.name, self._confirmed_tools) else "no"
 
@@ -286,10 +302,13 @@ class Conversation:
         permission = self.permission(tool)
         return permission == "yes" or (permission == "ask" and events.confirm is not None)
 
-    def _is_over_budget(self, reply: ChatReply) -> bool:
-        return reply.input_tokens + reply.output_tokens > self._limits.tokens or (
-            self._limits.cost is not None and reply.cost > self._limits.cost
-        )
+    def _reached_limit(self, round_number: int, reply: ChatReply) -> str:
+        """Return the setting whose limit is reached, so that the model must answer; empty: none."""
+        if round_number == self._limits.rounds:
+            return "chat.max_rounds"
+        if reply.input_tokens + reply.output_tokens > self._limits.tokens:
+            return "chat.max_total_tokens"
+        return "chat.max_cost" if self._limits.cost is not None and reply.cost > self._limits.cost else ""
 
     def _count(self, turn: Turn, reply: ChatReply) -> None:
         reply.input_tokens += turn.input_tokens
@@ -298,24 +317,32 @@ class Conversation:
             turn.input_tokens * self._limits.input_price + turn.output_tokens * self._limits.output_price
         ) / 1_000_000
 
-    async def _run_call(self, call: RequestedCall, offered: Mapping[str, OfferedTool], events: ChatEvents) -> str:
+    async def _run_call(
+        self, call: RequestedCall, offered: Mapping[str, OfferedTool], events: ChatEvents, reply: ChatReply
+    ) -> str:
         """Return the result of a call for the model; whatever goes wrong is a sentence that it can act on."""
         if call.name not in offered:
             return prompts.unknown_tool(call.name, offered)
         arguments = call.parse_arguments()
         if arguments is None:
             return prompts.broken_arguments(call.name)
+        reply.calls.append(call.name)
         if self.permission(offered[call.name]) == "ask" and not await self._is_confirmed(call.name, arguments, events):
             return prompts.DECLINED
         try:
             output = await self._tools.call_tool(call.name, arguments)
         except BunkoError as error:
-            return f"{call.name} failed: {error.message}. {error.hint}".rstrip()
+            problem = f"{error.message}. {error.hint}".rstrip()
+            reply.notices += [problem] if isinstance(error, MCPServerError) else []
+            return f"{call.name} failed: {problem}"
         except Exception as error:
             _log.exception("The tool %s failed", call.name)
             return prompts.internal_error(call.name, error)
         server = offered[call.name].server
-        return self._sources.message_for(call.name, output, server="" if server in self._library_servers else server)
+        if server in self._library_servers:
+            server = ""
+            reply.notices += (output.structured or {}).get("notices", [])
+        return self._sources.message_for(call.name, output, server=server)
 
     async def _is_confirmed(self, name: str, arguments: Mapping[str, Any], events: ChatEvents) -> bool:
         """Ask the user about a call; the time that takes does not count."""
@@ -327,6 +354,15 @@ class Conversation:
         is_confirmed = await events.confirm(name, arguments)
         limit.deadline = anyio.current_time() + seconds_left
         return is_confirmed
+
+
+def may_be_called(tool: OfferedTool, allowed_tools: Sequence[str]) -> bool:
+    """Return whether a tool only reads, or is allowed nevertheless."""
+    return tool.tool.read_only or _matches(tool.name, allowed_tools)
+
+
+def _limit_notice(setting: str) -> str:
+    return f"The answer was made before the model had all it asked for: the limit {setting} was reached."
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -38,6 +38,8 @@ class ServerConfig:
     cwd: str | None = None
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    written: str = ""  # its command or URL as the list has it, without the values of variables
+    variables: tuple[str, ...] = ()  # of the user's environment that its entry names
 
 
 class ServerConfigs(NamedTuple):
@@ -54,6 +56,8 @@ def load_server_configs(path: Path, environment: Mapping[str, str] = os.environ)
     for name, entry in entries.items():
         try:
             server = _parse_entry(name, entry, environment)
+            if server is not None:
+                server = replace(server, written=_written(entry), variables=_variables(entry))
         except ValueError as error:
             problems.append(f"The MCP server {name} is not used: {error}. See {path}.")
         else:
@@ -84,6 +88,9 @@ def _parse_entry(name: str, entry: Any, environment: Mapping[str, str]) -> Serve
     """Return the server of an entry, or None if it is disabled; raise ValueError if it is wrong."""
     if not isinstance(entry, dict):
         raise ValueError("its entry is not an object")
+    for key in ("disabled", "enabled"):  # a program that somebody wants to be off must not be started
+        if not isinstance(entry.get(key, False), bool):
+            raise ValueError(f"{key} is neither true nor false")
     if entry.get("disabled") is True or entry.get("enabled") is False:
         return None
     transport_name = entry.get("transport", entry.get("type", "http" if "url" in entry else "stdio"))
@@ -107,6 +114,14 @@ def _parse_entry(name: str, entry: Any, environment: Mapping[str, str]) -> Serve
         raise ValueError("cwd is not a text")
     expanded = tuple(_expand(argument, environment) for argument in args)
     return ServerConfig(name, transport, command, expanded, _texts_by_name(entry, "env", environment), cwd)
+
+
+def _written(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("url") or " ".join([str(entry.get("command", "")), *entry.get("args", [])]))
+
+
+def _variables(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(sorted(set(_VARIABLE.findall(json.dumps(entry)))))
 
 
 def _text(entry: Mapping[str, Any], key: str, environment: Mapping[str, str]) -> str:

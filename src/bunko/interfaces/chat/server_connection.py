@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
@@ -16,6 +17,7 @@ import anyio.lowlevel
 
 from bunko.interfaces.chat.server_config import ServerConfig
 from bunko.interfaces.chat.servers import TIMEOUT_HINT, MCPServerError, ServerTool, ToolOutput
+from bunko.interfaces.chat.stdio_transport import connect_stdio
 from bunko.interfaces.text import single_line
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())
 _FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.5, 60.0  # before a server that ended is started again
 _STEADY_SECONDS = 30.0  # a server that ran this long is started again without a longer delay
 _MAX_TOOL_PAGES = 100
+_MAX_TOOLS = 200  # of a server; models of OpenAI accept 128
+_MAX_TOOL_CHARS = 50_000  # of a description and its parameters: what is longer leaves no room for anything else
 _STDERR_LINES = 20
 _MAX_STDERR_LINE = 400
 
@@ -42,8 +46,10 @@ class ServerConnection:
         self._client: Client | None = None
         self._tools: list[ServerTool] = []
         self._problem = "it has not been started"
-        self._settled = anyio.Event()  # the first attempt to start it has succeeded or failed
+        # The first attempt to start it has succeeded or failed, and so has the one after it ended for the first time.
+        self._settled = anyio.Event()
         self._lost = anyio.Event()
+        self._end_reason = ""  # what made us end the connection
         self._tools_changed = False
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._http_status = 0  # of the last response
@@ -53,22 +59,23 @@ class ServerConnection:
         delay, logged_problem = _FIRST_DELAY_SECONDS, ""
         while True:
             started_at = anyio.current_time()
-            self._lost = anyio.Event()
+            self._lost, self._end_reason = anyio.Event(), ""
             with anyio.CancelScope(deadline=started_at + self._start_timeout) as starting:
                 try:
                     await self._connect_until_lost(starting)
-                    self._problem = "it ended unexpectedly"
+                    self._problem = self._end_reason or "it ended unexpectedly"
                 except Exception as error:
-                    self._problem = self._describe(error)
+                    self._problem = self._end_reason or self._describe(error)
             if starting.cancelled_caught:
                 self._problem = f"it did not start within {self._start_timeout:g} s"
             self._client = None
             if self._problem != logged_problem:  # not again at every attempt
                 _log.warning("The MCP server %s is not available: %s", self.name, self._problem)
             logged_problem = self._problem
-            self._settled.set()
             if anyio.current_time() - started_at > _STEADY_SECONDS:
                 delay = _FIRST_DELAY_SECONDS
+            if not self._lost.is_set() or delay > _FIRST_DELAY_SECONDS:
+                self._settled.set()
             await anyio.sleep(delay)
             delay = min(delay * 2, _MAX_DELAY_SECONDS)
 
@@ -84,7 +91,7 @@ class ServerConnection:
 
         self._tools_changed = False
         async with self._transport() as transport, Client(transport, message_handler=on_message, cache=None) as client:
-            self._tools = await _list_tools(client)
+            self._tools = await _list_tools(client, self.name)
             starting.deadline = math.inf
             self._client = client
             self._settled.set()
@@ -96,7 +103,7 @@ class ServerConnection:
         if self._tools_changed:
             self._tools_changed = False
             with anyio.move_on_after(self._start_timeout):
-                self._tools = await _list_tools(client)
+                self._tools = await _list_tools(client, self.name)
         return self._tools
 
     async def call(self, tool: ServerTool, arguments: Mapping[str, Any], timeout: float) -> ToolOutput:
@@ -147,9 +154,15 @@ class ServerConnection:
             return ToolOutput(single_line(str(outcome)), is_error=True)
         if isinstance(outcome, Exception):
             _log.debug("The connection to the MCP server %s was lost: %r", self.name, outcome)
-            lost.set()
+            self._lose(lost)
             raise ConnectionError
         return _to_output(outcome)
+
+    def _lose(self, lost: anyio.Event) -> None:
+        """Note that a connection is lost, so that the next call waits until the server runs again."""
+        if not lost.is_set():
+            self._client, self._settled = None, anyio.Event()
+            lost.set()
 
     async def _connected(self) -> Client:
         await self._settled.wait()  # later attempts are not waited for: they may fail for hours
@@ -181,13 +194,18 @@ class ServerConnection:
             return f"it rejected the credentials ({self._http_status}); check the headers in its entry"
         if self._http_status >= 400:
             return f"it answered with the HTTP status {self._http_status}"
-        text = single_line(str(error)) or type(error).__name__
+        text = single_line(str(error)).rstrip(".") or type(error).__name__
         last_line = next((line for line in reversed(self._stderr) if line.strip()), "")
         return f"{text} (it wrote: {last_line})" if last_line else text
 
+    def _end(self, reason: str) -> None:
+        """Let the connection end, and say why."""
+        self._end_reason = reason
+        self._lost.set()
+
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
-        from mcp.client.stdio import StdioServerParameters, stdio_client
+        from mcp.client.stdio import StdioServerParameters
         from mcp.client.streamable_http import streamable_http_client
 
         async with AsyncExitStack() as stack:
@@ -218,7 +236,7 @@ class ServerConnection:
                 encoding_error_handler="replace",
             )
             with _LineReader(self._stderr) as errlog:
-                yield stdio_client(parameters, errlog)
+                yield connect_stdio(parameters, errlog, self._end)
 
 
 class _LineReader:
@@ -245,24 +263,36 @@ class _LineReader:
                     _log.debug("An MCP server wrote: %s", single_line(line))
 
 
-async def _list_tools(client: Client) -> list[ServerTool]:
+async def _list_tools(client: Client, server: str) -> list[ServerTool]:
+    """Return the tools of a server; what no model could be told is left out, so that it costs no other tool."""
     tools: list[ServerTool] = []
     cursor: str | None = None
     for _ in range(_MAX_TOOL_PAGES):
         page = await client.list_tools(cursor=cursor)
-        tools += [
-            ServerTool(
-                tool.name,
-                tool.description or "",
-                tool.input_schema,
-                bool(tool.annotations and tool.annotations.read_only_hint),
-            )
-            for tool in page.tools
-        ]
+        for tool in page.tools[: _MAX_TOOLS + 1 - len(tools)]:
+            read_only = bool(tool.annotations and tool.annotations.read_only_hint)
+            tools.append(ServerTool(tool.name, tool.description or "", tool.input_schema, read_only))
         cursor = page.next_cursor
-        if not cursor:
+        if not cursor or len(tools) > _MAX_TOOLS:
             break
-    return tools
+    if len(tools) > _MAX_TOOLS:
+        _log.warning("The MCP server %s has too many tools: the first %d are used", server, _MAX_TOOLS)
+    usable = []
+    for listed in tools[:_MAX_TOOLS]:
+        if _length(listed) <= _MAX_TOOL_CHARS:
+            usable.append(listed)
+        else:
+            _log.warning(
+                "The tool %s of the MCP server %s is not used: its description is too long", listed.name, server
+            )
+    return usable
+
+
+def _length(tool: ServerTool) -> int:
+    try:
+        return len(tool.description) + len(json.dumps(tool.input_schema))
+    except RecursionError:
+        return _MAX_TOOL_CHARS + 1
 
 
 def _to_output(result: types.CallToolResult) -> ToolOutput:

@@ -25,6 +25,7 @@ from bunko.settings import Settings
 from bunko.types.access import ALL_RIGHTS, Rights
 
 DEFAULT_SERVERS_FILE = Path("config") / "mcp_servers.json"
+_LIST_VARIABLES = ("BUNKO_MCP_SERVERS_CONFIG", "MCP_SERVERS_CONFIG")
 # Of the library in this process: its searches, and the collected web pages.
 _BUILTIN_TOOLSETS = ("tools", "web")
 _BUILTIN = ServerConfig("bunko", "builtin")
@@ -125,27 +126,26 @@ def load_list(
 ) -> ServerConfigs:
     """Read the list of servers, or return only this library if there is none; see `list_folders`.
 
-    `approve` is asked before a list from the current folder is used.
+    `approve` is asked before a list from the current folder is used, also if a settings file names it by a relative
+    path: such a file is about every folder, and what lies in this one may have come with a download.
     """
     path, folders = library.settings.mcp.servers_config, list_folders(library.paths)
     own_folders = _own_folders(library.paths)
     relative = Path(path).expanduser() if path else DEFAULT_SERVERS_FILE
-    candidates = [folder / relative for folder in folders]
+    is_chosen = path is not None and (relative.is_absolute() or path in map(environment.get, _LIST_VARIABLES))
+    candidates = {folder: folder / relative for folder in folders if (folder / relative).exists()}
+    if path and not candidates:
+        return load_server_configs(folders[0] / relative if folders else relative, environment)  # says it is missing
     problems: list[str] = []
-    for folder, candidate in zip(folders, candidates, strict=True):
-        if not candidate.exists():
-            continue
+    for folder, candidate in candidates.items():
         configs = load_server_configs(candidate, environment)
         external = [config for config in configs.servers if config.transport != "builtin"]
-        # A list that a setting names is one that the user has chosen.
-        if path or folder.resolve() in own_folders or is_allowed(candidate, external, approve):
+        if is_chosen or folder.resolve() in own_folders or is_allowed(candidate, external, approve):
             return configs._replace(problems=(*problems, *configs.problems))
         problems.append(
             f"{candidate} is not used, because it starts programs and may be from somebody else. "
             "To use it, run bunko chat there and allow it, or set MCP_SERVERS_CONFIG to it."
         )
-    if path:
-        return load_server_configs(candidates[0] if candidates else relative, environment)  # says that it is missing
     return ServerConfigs((_BUILTIN,), tuple(problems))
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from bunko.interfaces.chat.servers import ToolOutput
-from bunko.interfaces.text import UNTRUSTED_NOTE, new_mark, single_line, wrap_excerpt
+from bunko.interfaces.text import UNTRUSTED_NOTE, more_results_hint, new_mark, single_line, wrap_excerpt
 from bunko.library.catalog import ADDRESS_SCHEME
 from bunko.search.citations import parse_citation
 from bunko.types.answers import AnswerSource
 
 _MAX_RESULTS = 100  # of one call
+_CURSOR = re.compile(r"[\w.:+/=-]{1,200}", re.ASCII)
 
 
 class ShownSources:
@@ -51,24 +53,34 @@ class ShownSources:
         passages = [passage for passage in _passages(output) if passage["text"].strip()]
         if not passages:
             return _fence(f"No source to cite. {UNTRUSTED_NOTE}", [("", output.text)])
-        numbers = [self._add({**passage, "server": server}) for passage in passages]
-        blocks = [
-            (f"[{number}] {single_line(passage['citation'])}", passage["text"])
-            for number, passage in zip(numbers, passages, strict=True)
-        ]
-        return _fence(f"Cite what you use by its number, as in [{numbers[0]}]. {UNTRUSTED_NOTE}", blocks)
+        sources = [self._add({**passage, "server": server}) for passage in passages]
+        note = f"Cite what you use by its number, as in [{sources[0].number}]. {UNTRUSTED_NOTE}"
+        shown = _fence(note, [(_label(source), source.text) for source in sources])
+        cursor = str((output.structured or {}).get("next_cursor") or "")
+        # A text without its end looks whole. What is not a cursor may be an attempt to say something outside the marks.
+        return f"{shown}\n\n{more_results_hint(cursor)}" if _CURSOR.fullmatch(cursor) else shown
 
-    def _add(self, passage: Mapping[str, Any]) -> int:
+    def _add(self, passage: Mapping[str, Any]) -> AnswerSource:
         source = AnswerSource(self.next_number, **passage)
         number = self._numbers.setdefault(_key(source), source.number)
-        self._sources.setdefault(number, source)
         self._last_number = max(self._last_number, number)
-        return number
+        return self._sources.setdefault(number, source)
 
 
 def _key(source: AnswerSource) -> tuple[str, ...]:
     # Without the tool, whose name may be the one that assistants see: the hash is of the whole document.
     return source.server, source.citation, source.hash, source.text
+
+
+def _label(source: AnswerSource) -> str:
+    """Return the number of a source, its place, and what is known about it: its headings or title, and its date."""
+    about = " > ".join(source.headings) or source.title
+    return " | ".join(
+        filter(
+            None,
+            [f"[{source.number}] {single_line(source.citation)}", single_line(about), single_line(source.stated_date)],
+        )
+    )
 
 
 def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,17 @@ def print_notices(library: Library, notices: Iterable[str]) -> None:
     """Print notices to stderr, without those that were printed when the library was opened."""
     for notice in notices:
         if notice not in library.notices:
-            print_stderr(notice)
+            print_notice(notice)
+
+
+def print_notice(notice: str) -> None:
+    """Print a notice to stderr; a terminal would break its lines within words."""
+    if not sys.stderr.isatty():
+        print_stderr(notice)
+        return
+    from bunko.interfaces.cli.tables import new_console, print_message
+
+    print_message(notice, console=new_console(stderr=True))
 
 
 def print_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool) -> None:
@@ -126,7 +137,7 @@ def print_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool) -> None:
     from bunko.interfaces.answers import answer_text, introduction, visible_sources
 
     if answer.sentences:
-        print_stderr(introduction(answer))
+        print_stderr(introduction(answer, strict=strict))
     click.echo(replace_controls(answer_text(answer, strict=strict, translate=translate)))
     sources = [
         f"[{source.number}] {escape_controls(source.location)}" for source in visible_sources(answer, strict=strict)

@@ -57,7 +57,7 @@ async def _run(library: Library, options: dict[str, Any], library_flags: str) ->
     from bunko.interfaces.chat.consent import refuse
     from bunko.interfaces.chat.saved_chats import SavedChats, chat_folder
     from bunko.interfaces.chat.setup import build_chat_server
-    from bunko.interfaces.cli.ask import mute_server_log
+    from bunko.interfaces.cli.ask import mute_server_log, print_notice
     from bunko.interfaces.cli.chat_session import NO_MODEL, ChatSession, answer_lines
     from bunko.interfaces.cli.server_consent import ask_about_servers
 
@@ -70,9 +70,9 @@ async def _run(library: Library, options: dict[str, Any], library_flags: str) ->
     approve = ask_about_servers if is_interactive else refuse
     async with open_answerer(library, model, names=options["names"], approve=approve) as answerer:
         for problem in answerer.tools.problems:
-            print_stderr(problem)
+            print_notice(problem)
         if model is None:
-            print_stderr(NO_MODEL)
+            print_notice(NO_MODEL)
 
         def build_session(read_line: ReadLine | None) -> ChatSession:
             chats = SavedChats(folder) if folder is not None else None

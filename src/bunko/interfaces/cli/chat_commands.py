@@ -14,9 +14,10 @@ from bunko.interfaces.chat.conversation import Permission
 from bunko.interfaces.chat.private_files import write_private
 from bunko.interfaces.chat.saved_chats import to_markdown
 from bunko.interfaces.chat.setup import build_chat_server
+from bunko.interfaces.cli.ask import print_notice
 from bunko.interfaces.cli.chat_session import NO_MODEL, print_error
 from bunko.interfaces.cli.language import translate
-from bunko.interfaces.cli.options import escape_controls, print_stderr, say
+from bunko.interfaces.cli.options import escape_controls, say
 
 if TYPE_CHECKING:
     from bunko.interfaces.cli.chat_session import ChatSession
@@ -61,11 +62,11 @@ async def run_command(session: ChatSession, line: str) -> None:
 
 
 def _help(session: ChatSession, argument: str) -> None:
-    from bunko.interfaces.cli.tables import Column, show_table
+    from bunko.interfaces.cli.tables import Column, print_message, show_table
 
     rows = [(f"/{name} {command.argument}".rstrip(), translate(command.help)) for name, command in COMMANDS.items()]
     show_table([Column("command", "keep"), Column("what it does", "wrap")], rows)
-    say("Alt+Enter or \\ at the end begins a new line. Ctrl-C cancels an answer, Ctrl-D ends.")
+    print_message("Alt+Enter or \\ at the end begins a new line. Ctrl-C cancels an answer, Ctrl-D ends.")
 
 
 async def _tools(session: ChatSession, argument: str) -> None:
@@ -85,7 +86,7 @@ async def _tools(session: ChatSession, argument: str) -> None:
         rows,
     )
     for sentence in (*manager.announcements(), *(f"{problem}." for problem in manager.problems.values())):
-        print_stderr(sentence)
+        print_notice(sentence)
 
 
 def _model(session: ChatSession, argument: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from bunko.errors import BunkoError
 from bunko.interfaces.answers import answer_text, is_answered, visible_sources
 from bunko.interfaces.chat.answering import Answerer, format_call
 from bunko.interfaces.chat.saved_chats import SavedChat, SavedChats, SavedExchange
-from bunko.interfaces.cli.ask import print_answer, print_notices
+from bunko.interfaces.cli.ask import print_answer, print_notice, print_notices
 from bunko.interfaces.cli.draft import show_draft
 from bunko.interfaces.cli.import_report import show_search_progress
 from bunko.interfaces.cli.interrupts import cancel_on_interrupt
@@ -137,7 +138,7 @@ class ChatSession:
             self.answerer.conversation.restore(exchanges, chat.sources.values())
         recalled = chat.exchanges[-_RECALLED_EXCHANGES:] if self._read_line is not None else []  # not into a pipe
         for exchange in recalled:
-            click.echo(replace_controls(f"> {' '.join(exchange.question.split())}\n\n{exchange.shown}\n"))
+            _print_wrapped(f"> {' '.join(exchange.question.split())}\n\n{exchange.shown}\n")
 
     def open_source(self, number: int) -> None:
         """Open a source as `bunko open` does."""
@@ -157,11 +158,20 @@ class ChatSession:
         run_program(arguments, is_browser=bool(target.url))
 
 
+def _print_wrapped(text: str) -> None:
+    """Print lines that may be longer than those of the terminal, which would break them within words."""
+    from bunko.interfaces.cli.rows import wrap_rows
+
+    width = shutil.get_terminal_size().columns
+    for line in replace_controls(text).split("\n"):
+        click.echo("\n".join(line[row.start : row.end] for row in wrap_rows(line, width)))
+
+
 def print_error(error: BunkoError) -> None:
     """Print an error that does not end the conversation."""
-    print_stderr(f"{translate('Error')}: {translate(error.message)}")
+    print_notice(f"{translate('Error')}: {translate(error.message)}")
     if error.hint:
-        print_stderr(error.hint)
+        print_notice(error.hint)
 
 
 async def answer_lines(session: ChatSession, lines: Iterable[str]) -> int:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bunko.errors import BunkoError
 from bunko.interfaces.cli.evaluation_output import print_table, show_evaluation_progress
-from bunko.interfaces.cli.options import print_json
+from bunko.interfaces.cli.options import print_json, print_stderr
 
 if TYPE_CHECKING:
     from bunko.evaluation.evaluate import ExistingTool
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # Options that say what is asked, and how the documents are imported and searched.
 _USABLE = ("answers", "dataset", "fixture", "name", "chunk_size", "chunk_overlap", "vector_weight", "threshold")
+_ATTEMPTS = 3  # a model that is away may take minutes to say nothing
 _SHARED = ("library", "database", "docs_dir", "data_dir", "config", "as_json", "verbose")
 
 
@@ -53,7 +55,7 @@ def evaluate_answers(
     with show_evaluation_progress() as observer:
         if existing_tool is not None:
             library = with_settings(existing_tool.library, settings)
-            with _open_model(library, existing_tool.name) as ask:
+            with _open_model(library, existing_tool.name, len(questions)) as ask:
                 run = measure_answers(
                     library, questions, name=path.stem, tool=existing_tool.name, ask=ask, observer=observer
                 )
@@ -61,9 +63,11 @@ def evaluate_answers(
             documents = load_documents(options["fixture"] or bundled_files()[1], [])
             with (
                 judged_library(documents, settings, observer=observer.for_step("Importing")) as library,
-                _open_model(library, JUDGED_TOOL) as ask,
+                _open_model(library, JUDGED_TOOL, len(questions)) as ask,
             ):
                 run = measure_answers(library, questions, name=path.stem, tool=JUDGED_TOOL, ask=ask, observer=observer)
+    if run.model and run.quoted:
+        print_stderr(f"{len(run.quoted)} of {len(questions)} questions: {run.quoted[-1].notices[-1]}")
     if shared.as_json:
         print_json(answers_to_dict(run))
         return
@@ -74,8 +78,11 @@ def evaluate_answers(
 
 
 @contextmanager
-def _open_model(library: Library, tool: str) -> Iterator[Callable[[str], CheckedAnswer] | None]:
-    """Yield how the chat model answers a question as `bunko ask` lets it, from one tool; None without a model."""
+def _open_model(library: Library, tool: str, question_count: int) -> Iterator[Callable[[str], CheckedAnswer] | None]:
+    """Yield how the chat model answers a question as `bunko ask` lets it, from one tool; None without a model.
+
+    A model that answers none of the first questions is an error: quotes would be measured in its place.
+    """
     from bunko.interfaces.chat.setup import build_chat_server
 
     model = build_chat_server(library.settings)
@@ -90,9 +97,16 @@ def _open_model(library: Library, tool: str) -> Iterator[Callable[[str], Checked
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(open_answerer(library, model, names=[tool], refresh=False)) as answerer,
     ):
+        has_answered, attempts = False, 0
 
         def ask(question: str) -> CheckedAnswer:
+            nonlocal has_answered, attempts
             answerer.start_again()
-            return portal.call(answerer.ask, question)
+            answer = portal.call(answerer.ask, question)
+            has_answered, attempts = has_answered or bool(answer.model), attempts + 1
+            if not has_answered and attempts >= min(_ATTEMPTS, question_count):
+                hint = answer.notices[-1].removeprefix("The answer is quoted from the documents. ")
+                raise BunkoError(f"{model.label} answered none of the first {attempts} questions", hint=hint)
+            return answer
 
         yield ask

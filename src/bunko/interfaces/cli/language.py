@@ -126,7 +126,10 @@ class _Value(str):
         if form in ("list", "words"):
             names = _NAME_END.split(self)
             return "、".join(names if form == "list" else (_translate(name) or name for name in names))
-        return _translate(self) or self if form == "t" else str(self)
+        if form != "t":
+            return str(self)
+        # Its full stop may have been taken for the one of the message around it.
+        return _translate(self) or (_translate(f"{self}.") or self).removesuffix("。")
 
 
 def _translate(text: str) -> str | None:

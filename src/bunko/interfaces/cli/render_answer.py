@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,14 @@ from bunko.interfaces.answers import (
     citation_marks,
     introduction,
     remarks,
+    split_end,
     visible_sentences,
     visible_sources,
 )
 from bunko.interfaces.cli.language import translate
 from bunko.interfaces.cli.options import escape_controls, replace_controls
 from bunko.interfaces.cli.result_fields import Tools, source_link
-from bunko.interfaces.cli.rows import wrap_rows
+from bunko.interfaces.cli.rows import Row, wrap_rows
 from bunko.interfaces.cli.tables import new_console, print_message, shorten_path, shorten_text
 
 if TYPE_CHECKING:
@@ -29,8 +31,13 @@ if TYPE_CHECKING:
 
     from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
 
-_STATUS_STYLES = {"partly": "yellow", "unsupported": "red"}
+_STATUS_COLORS = {"partly": "yellow", "unsupported": "red"}
 _MIN_LOCATION_CELLS = 20
+_BOLD = Style(bold=True)
+_NEAREST_SOURCES = 3
+_NOTHING_BUT = "The library does not say. The nearest passages:"
+_HEADING_MARK = re.compile(r"#+[ \t]*")
+_INLINE_MARKDOWN = re.compile(r"\*\*(?P<strong>\S[^*\n]*?)\*\*|`[^`\n]+`")
 
 
 def show_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool = False) -> None:
@@ -38,12 +45,14 @@ def show_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool = False) ->
     console = new_console()
     sentences = visible_sentences(answer, strict=strict)
     if not sentences:
-        print_message(NOTHING_FOUND, "yellow", console=console)
+        nearest = answer.sources[:_NEAREST_SOURCES]
+        print_message(_NOTHING_BUT if nearest else NOTHING_FOUND, "yellow", console=console)
+        show_sources(nearest, tools, console=console)
         return
-    print_message(introduction(answer), "dim", console=console)
+    print_message(introduction(answer, strict=strict), "dim", console=console)
     console.print()
     for paragraph in _paragraphs(sentences):
-        for row in wrap_rows(paragraph.plain, max(20, console.width)):
+        for row in wrap_rows(paragraph.plain, max(20, console.width)) or [Row(0, 0)]:
             console.print(paragraph[row.start : row.end], no_wrap=True, overflow="ellipsis")
     sources = visible_sources(answer, strict=strict)
     if sources:
@@ -68,17 +77,33 @@ def _paragraphs(sentences: list[CheckedSentence]) -> Iterator[Text]:
         if "\n" in before:
             if line.plain.strip():
                 yield line
+                yield from [Text()] * (before.count("\n") > 1)
             line = Text()
             before = before.rpartition("\n")[2]
-        line.append(before)
-        style = _STATUS_STYLES.get(sentence.status, "")
-        line.append(replace_controls(sentence.text), style)
+        is_heading = "#" in before
+        line.append(_HEADING_MARK.sub("", before))
+        color = _STATUS_COLORS.get(sentence.status)
+        style = Style(color=color, bold=is_heading or None)
+        text, space, end = split_end(replace_controls(sentence.text))
+        _append_markdown(line, text, style)
         if marks := citation_marks(sentence):
-            line.append(f" {marks}", "cyan")
+            line.append(f"{space}{marks}", "cyan")
+            space = " "
         if notes := "; ".join(map(translate, remarks(sentence))):
-            line.append(f" ({replace_controls(notes)})", Style(color=style or "yellow", italic=True))
+            line.append(f"{space}({replace_controls(notes)})", Style(color=color or "yellow", italic=True))
+        line.append(end, style)
     if line.plain.strip():
         yield line
+
+
+def _append_markdown(line: Text, text: str, style: Style) -> None:
+    """Append a sentence with its **strong words** in bold, but not those in code."""
+    position = 0
+    for match in _INLINE_MARKDOWN.finditer(text) if not text.startswith(("```", "~~~")) else ():
+        line.append(text[position : match.start()], style)
+        line.append(match["strong"] or match[0], style + _BOLD if match["strong"] else style)
+        position = match.end()
+    line.append(text[position:], style)
 
 
 def _show_source(console: Console, source: AnswerSource, tools: Tools) -> None:

@@ -7,12 +7,16 @@ from pathlib import Path
 
 from bunko.interfaces.chat.consent import describe_server
 from bunko.interfaces.chat.server_config import ServerConfig
+from bunko.interfaces.cli.ask import print_notice
 from bunko.interfaces.cli.options import confirm, escape_controls, print_stderr
 
 
 def ask_about_servers(path: Path, servers: Sequence[ServerConfig]) -> bool:
     """Show what a list in the current folder runs, and ask whether it may be used."""
-    print_stderr(f"{escape_controls(str(path))} names MCP servers. Using them runs these commands:")
+    print_notice(f"{escape_controls(str(path))} names MCP servers. Using them runs these commands:")
     for server in servers:
-        print_stderr(f"  {escape_controls(server.name)}: {escape_controls(describe_server(server))}")
+        command, *details = [escape_controls(line) for line in describe_server(server)]
+        print_stderr(f"  {escape_controls(server.name)}: {command}")
+        for detail in details:
+            print_stderr(f"    {detail}")
     return confirm("Do you trust this file and want to use them?")

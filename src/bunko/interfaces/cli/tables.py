@@ -49,9 +49,9 @@ def number(name: str, priority: int = 1) -> Column:
     return Column(name, "keep", priority, is_number=True)
 
 
-def new_console() -> Console:
-    """Return a console for stdout that colours only what it is told to colour."""
-    return Console(highlight=False)
+def new_console(*, stderr: bool = False) -> Console:
+    """Return a console for stdout, or for stderr, that colours only what it is told to colour."""
+    return Console(stderr=stderr, highlight=False)
 
 
 def plain_text(text: str, style: str = "") -> Text:

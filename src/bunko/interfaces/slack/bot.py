@@ -32,8 +32,6 @@ from bunko.types.outbox import OutboxEntry
 if TYPE_CHECKING:
     from slack_bolt import App
 
-    from bunko.llm.turns import ChatServer
-
 _log = logging.getLogger("bunko.slack")
 
 _LOCK_SECONDS = 1.0  # between two looks at the stop event
@@ -70,7 +68,9 @@ async def run_bot(
         for problem in tools.problems:
             _log.warning("%s", problem)
         model = build_chat_server(library.settings)
-        handler = _build_handler(library, api, identity, tools, model)
+        answers = ThreadAnswers(library, model, tools)
+        tasks.start_soon(answers.warn_about_tools)
+        handler = _build_handler(library, api, identity, tools, answers)
         outbox = library.store.outbox
         dispatcher = Dispatcher(outbox, identity.name, handler, keep_seconds=slack.keep_days * _DAY_SECONDS)
 
@@ -84,7 +84,7 @@ async def run_bot(
             if listener is not None:
                 from bunko.interfaces.slack.http import serve_http
 
-                tasks.start_soon(serve_http, app, listener)
+                tasks.start_soon(serve_http, app, listener, slack.signing_secret)
                 on_ready(identity)
                 await anyio.sleep_forever()
             else:
@@ -132,7 +132,7 @@ async def _build_app(
 
 
 def _build_handler(
-    library: Library, api: SlackApi, identity: Identity, tools: ChatTools, model: ChatServer | None
+    library: Library, api: SlackApi, identity: Identity, tools: ChatTools, answers: ThreadAnswers
 ) -> Handler:
     settings, messages = library.settings, Messages.from_settings(library.settings)
     domains = AllowedDomains(library.store.domains, settings.slack.allowed_domains, settings.crawl.allowed_hosts)
@@ -140,7 +140,7 @@ def _build_handler(
         library.store.outbox,
         Replies(api, identity.user),
         RagCommands(settings, messages, tools.manager, domains),
-        ThreadAnswers(library, model, tools),
+        answers,
         Feedback(library),
         messages,
         bot_user=identity.user,

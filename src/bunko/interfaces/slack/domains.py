@@ -44,8 +44,10 @@ class AllowedDomains:
         return host or url, bool(host) and rules.get(ALL, False)
 
     def allow(self, domain: str, user: str) -> None:
-        """Allow a domain."""
-        self._put(domain, True, user)
+        """Allow a domain; if all are allowed, those whose permission was taken back are, too."""
+        refused = [name for name, is_allowed in self.rules().items() if not is_allowed] if domain == ALL else []
+        for name in [domain, *refused]:
+            self._put(name, True, user)
 
     def disallow(self, domain: str, user: str) -> None:
         """Take back the permission of a domain; if all were allowed, the others stay so."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bunko.interfaces.slack.rendering import BAD_ACTION, GOOD_ACTION
+from bunko.text.normalise import escape_surrogates
 from bunko.types.outbox import OutboxEntry
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def message_entry(event: Mapping[str, Any], identity: Identity) -> OutboxEntry |
     thread_ts = event.get("thread_ts") or ts
     request = {
         "kind": "message", "user": user, "channel": channel, "ts": ts, "thread_ts": thread_ts,
-        "text": str(event.get("text") or "")[:_MAX_TEXT_CHARS],
+        "text": escape_surrogates(str(event.get("text") or "")[:_MAX_TEXT_CHARS]),
     }  # fmt: skip
     # A message has one key even if Slack sends it as several events.
     key = f"{identity.name}/{channel}/{ts}"

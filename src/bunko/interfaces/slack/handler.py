@@ -27,6 +27,11 @@ _log = logging.getLogger("bunko.slack")
 
 _MAX_ATTEMPTS = 3  # of work that ended the process, before it is given up
 _HISTORY = 20  # questions of a thread that are read after a restart; the model sees what fits
+_REFUSAL_HINTS = {
+    "missing_scope": "Install the app again with the manifest of bunko slack manifest.",
+    "msg_too_long": "Lower chat.max_tokens.",
+    "is_archived": "The channel is archived.",
+}
 _START_PART = "start"
 _SOURCE_FIELDS = ("server", "tool", "uri", "citation", "hash")  # what feedback needs to know of a source
 
@@ -65,7 +70,8 @@ class Handler:
                 entry = await self._work(entry, thread, posted)
             await self._replies.post_missing(thread, entry.key, entry.answer["messages"], posted)
         except SlackRefused as refused:
-            _log.warning("An answer cannot be posted in %s: %s", thread.channel, refused.error)
+            hint = _REFUSAL_HINTS.get(refused.error, "Invite the bot to the channel.")
+            _log.warning("An answer cannot be posted in %s: %s. %s", thread.channel, refused.error, hint)
             await self._update(replace(entry, state="failed"))
             return
         # What was posted is in Slack; the rest is the history of the thread, and what feedback is about.
@@ -75,6 +81,8 @@ class Handler:
     async def _work(self, entry: OutboxEntry, thread: Thread, posted: set[str]) -> OutboxEntry:
         """Return the entry with its answer, which is stored before any of it is posted."""
         failure = {"messages": self._text(self._messages.say("failed"))}
+        if entry.attempts >= _MAX_ATTEMPTS:
+            _log.warning("A message is given up: the bot ended %d times while it worked on it", entry.attempts)
         try:
             answer = failure if entry.attempts >= _MAX_ATTEMPTS else await self._answer(entry, thread, posted)
         except (SlackAway, SlackRefused, SlackTokenRejected):

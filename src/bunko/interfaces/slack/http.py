@@ -20,31 +20,53 @@ from bunko.interfaces.slack.manifest import EVENTS_PATH
 
 if TYPE_CHECKING:
     from slack_bolt import App
+    from slack_sdk.signature import SignatureVerifier
 
 _MAX_BODY_BYTES = 1_000_000
+_MAX_DIGITS = 12  # of a time in seconds
 _CONCURRENT_REQUESTS = 16
+_BODY_SECONDS = 10.0  # Slack waits for three
 
 
-def build_http_app(app: App) -> Starlette:
+def build_http_app(app: App, signing_secret: str) -> Starlette:
     """Return the ASGI app of a bolt app."""
+    from slack_sdk.signature import SignatureVerifier
+
     limiter = anyio.CapacityLimiter(_CONCURRENT_REQUESTS)
+    verifier = SignatureVerifier(signing_secret)
 
     async def handle(request: Request) -> Response:
         from slack_bolt.adapter.starlette.handler import to_bolt_request, to_starlette_response
 
         body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _MAX_BODY_BYTES:
-                return PlainTextResponse("The request is too large\n", 413)
+        with anyio.move_on_after(_BODY_SECONDS) as limit:
+            async for part in request.stream():
+                body += part
+                if len(body) > _MAX_BODY_BYTES:
+                    return PlainTextResponse("The request is too large\n", 413)
+        if limit.cancelled_caught:
+            return PlainTextResponse("The request took too long\n", 408)
+        # Bolt checks this too, but parses the request first, whoever sent it.
+        if not _is_signed(verifier, request, body):
+            return PlainTextResponse("The request is not signed by Slack\n", 401)
         try:
             bolt_request = to_bolt_request(request, body)
-        except (UnicodeDecodeError, ValueError):
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError):  # bolt reads the body unchecked
             return PlainTextResponse("The request is not valid\n", 400)
         response = await anyio.to_thread.run_sync(app.dispatch, bolt_request, limiter=limiter)
         return to_starlette_response(response)
 
     return Starlette(routes=[Route(EVENTS_PATH, handle, methods=["POST"])])
+
+
+def _is_signed(verifier: SignatureVerifier, request: Request, body: bytes) -> bool:
+    timestamp, signature = (request.headers.get(f"x-slack-{name}", "") for name in ("request-timestamp", "signature"))
+    # The SDK fails on others instead of refusing them.
+    is_well_formed = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= _MAX_DIGITS
+    try:
+        return is_well_formed and signature.isascii() and verifier.is_valid(body, timestamp, signature)
+    except UnicodeDecodeError:
+        return False
 
 
 class _Server(uvicorn.Server):
@@ -56,9 +78,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve_http(app: App, listener: socket.socket) -> None:
+async def serve_http(app: App, listener: socket.socket, signing_secret: str) -> None:
     """Serve a bolt app on a listening socket until cancelled."""
-    server = _Server(build_server(build_http_app(app)).config)
+    server = _Server(build_server(build_http_app(app, signing_secret)).config)
 
     async def serve() -> None:
         with anyio.CancelScope(shield=True):  # requests that it has begun to handle are answered

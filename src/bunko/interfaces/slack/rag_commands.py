@@ -23,6 +23,7 @@ _log = logging.getLogger("bunko.slack")
 
 _TOOLS: dict[Verb, str] = {"crawl": "rag_crawl", "add": "rag_add", "status": "rag_stats", "delete": "rag_delete"}
 _EVERYONE = "*"
+_PROBLEM_MARK = "- "  # begins a line about one page in the result of a crawl
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class RagCommands:
             _log.info("%s may not run rag %s in %s", sender.user, command.verb, sender.channel)
             return self._messages.say("not_allowed")
         if command.verb in _TOOLS and not await self._has_tool(_TOOLS[command.verb]):
-            return self._messages.say("disabled")
+            return self._disabled()
         if command.verb in ("crawl", "add", "delete") and not command.argument:
             return self._messages.say("no_url", example=EXAMPLES[command.verb])
         if command.verb in ("allow", "disallow") and not parse_domain(command.argument):
@@ -90,23 +91,32 @@ class RagCommands:
             arguments["pattern"] = command.pattern
         timeout = crawl_timeout(self._settings) if command.verb == "crawl" else self._settings.mcp.call_timeout
         if self._manager is None:
-            return self._messages.say("disabled")
+            return self._disabled()
         try:
             output = await self._manager.call_tool(_TOOLS[command.verb], arguments, timeout=timeout)
         except MCPToolNotFoundError:
-            return self._messages.say("disabled")
+            return self._disabled()
         except BunkoError as error:
             _log.warning("rag %s failed: %s", command.verb, error.message)
             changes = [self._messages.translate(change) for change in self._manager.announcements()]
             reason = "\n".join([self._messages.translate(error.message), *changes])
             return self._failure(command, reason)
+        if not output.text.strip():
+            return self._messages.say("no_output", verb=command.verb)
         if output.is_error:
             # The tools of bunko say in the same words what failed.
-            is_complete = output.text.startswith(("エラー", "Error"))
-            return output.text if is_complete else self._failure(command, output.text)
+            is_complete = output.text.startswith(("エラー:", "Error:"))
+            text = self._messages.translate(output.text)
+            return text if is_complete else self._failure(command, text)
         if command.verb == "crawl":
-            return self._messages.say("crawl_done", result=output.text.partition("\n")[0])
+            lines = [line for line in output.text.splitlines() if not line.startswith(_PROBLEM_MARK)]
+            return self._messages.say("crawl_done", result="\n".join(lines))
         return output.text
+
+    def _disabled(self) -> str:
+        """Return that a tool is not offered, and which servers are away, of which one may be the reason."""
+        problems = self._manager.problems.values() if self._manager is not None else ()
+        return "\n".join([self._messages.say("disabled"), *map(self._messages.translate, problems)])
 
     def _failure(self, command: Command, reason: str) -> str:
         return self._messages.say(f"{command.verb}_failed", url=command.argument, reason=reason)
@@ -125,7 +135,7 @@ class RagCommands:
         if not rules:
             return messages.say("all_domains")
         allowed = [name for name, is_allowed in sorted(rules.items()) if is_allowed]
-        refused = [f"× {name}" for name, is_allowed in sorted(rules.items()) if not is_allowed]
+        refused = [f"× {name}" for name, is_allowed in sorted(rules.items()) if not is_allowed and name != ALL]
         if not allowed:
             return messages.say("no_domains")
         return messages.say("domains", domains="\n".join([*(f"・{name}" for name in allowed), *refused]))

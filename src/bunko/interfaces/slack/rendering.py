@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from bunko.interfaces.answers import NOTHING_FOUND, introduction, remarks, visible_sentences, visible_sources
+from bunko.interfaces.answers import (
+    NOTHING_FOUND,
+    introduction,
+    remarks,
+    visible_citations,
+    visible_sentences,
+    visible_sources,
+)
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.slack.mrkdwn import escape, from_markdown, link, split_text
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
@@ -56,14 +63,14 @@ def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: st
 def _sentence(sentence: CheckedSentence, sources: dict[int, AnswerSource], messages: Messages) -> str:
     marks = {
         citation.number: f"[{'+' if citation.added else ''}{citation.number}]"
-        for citation in sentence.citations
-        if citation.holds and citation.number in sources
+        for citation in visible_citations(sentence)
+        if citation.number in sources
     }
     linked = "".join(
         link(sources[number].uri, mark) if is_web_page(sources[number]) else escape(mark)
         for number, mark in marks.items()
     )
-    notes = "; ".join(messages.translate(remark) for remark in remarks(sentence))
+    notes = messages.say("between_remarks").join(messages.translate(remark) for remark in remarks(sentence))
     text = from_markdown(f"{sentence.before}{sentence.text}")
     return f"{text}{f' {linked}' if linked else ''}{f' :warning: ({escape(notes)})' if notes else ''}"
 

@@ -7,9 +7,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from bunko.interfaces.chat.answering import Answerer, ChatModelEndpoint
-from bunko.interfaces.chat.conversation import SEARCH_TOOLS, Exchange
+from bunko.interfaces.chat.conversation import SEARCH_TOOLS, Exchange, may_be_called
 from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.setup import ChatTools
+from bunko.interfaces.slack.messages import Messages
 from bunko.library.library import Library
 from bunko.types.answers import CheckedAnswer
 
@@ -23,6 +24,7 @@ class ThreadAnswers:
 
     def __init__(self, library: Library, model: ChatModelEndpoint | None, tools: ChatTools) -> None:
         self._library, self._model, self._tools = library, model, tools
+        self._messages = Messages.from_settings(library.settings)
         self._answerers: OrderedDict[str, Answerer] = OrderedDict()
 
     async def answer(self, question: str, thread: str, history: Sequence[tuple[str, str]]) -> CheckedAnswer | None:
@@ -34,11 +36,29 @@ class ThreadAnswers:
         if self._model is None and not can_search:
             return None
         answer = await self._answerer(thread, history).ask(question)
-        if not answer.model and not can_search:  # the tools are off, so that nothing may be quoted either
+        if self._model is not None and not answer.model:
             for notice in answer.notices:
                 _log.warning("%s", notice)
+            # Everyone in Slack reads this: no address, and nothing of what the server says about the key.
+            answer.notices = [self._messages.say("model_failed", model=self._model.label)]
+        if not answer.model and not can_search:  # the tools are off, so that nothing may be quoted either
             return None
         return answer
+
+    async def warn_about_tools(self) -> None:
+        """Log which servers have tools, but none that the model may call; most servers do not say which only read."""
+        if self._model is None or self._tools.manager is None:
+            return
+        allowed_tools = self._library.settings.slack.allowed_tools
+        servers: dict[str, bool] = {}
+        for tool in await self._tools.manager.tools():
+            servers[tool.server] = servers.get(tool.server, False) or may_be_called(tool, allowed_tools)
+        for server in [server for server, has_callable in servers.items() if not has_callable]:
+            _log.warning(
+                "The model may call no tool of the MCP server %s: none says that it only reads. "
+                "Name those that everyone in Slack may use in slack.allowed_tools.",
+                server,
+            )
 
     async def _can_search(self) -> bool:
         manager = self._tools.manager
@@ -49,8 +69,9 @@ class ThreadAnswers:
         if answerer is None:
             # Without tools, a model still answers, and every statement of it is marked.
             tools = self._tools if self._tools.manager is not None else ChatTools(MCPManager([]))
-            # Anyone in Slack may ask.
-            answerer = Answerer(self._library, self._model, tools, may_change=False)
+            # Anyone in Slack may ask, so that chat.allowed_tools does not hold here.
+            allowed_tools = self._library.settings.slack.allowed_tools
+            answerer = Answerer(self._library, self._model, tools, allowed_tools=allowed_tools)
             if answerer.conversation is not None:
                 answerer.conversation.restore([Exchange(past, answer, 1) for past, answer in history], ())
         self._answerers[thread] = answerer
