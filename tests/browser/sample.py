@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from bunko.evaluation.report_store import ReportStore
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from tests.browser.reports import evaluation_report, sweep_report
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "library"
 # A search must not look for changes in between: what a test sees is what was imported.
@@ -33,6 +35,11 @@ def build_library(folder: Path) -> Path:
         for name, (kind, description) in TOOLS.items():
             library.add(documents / name, name=name, description=description, kind=kind)
         library.import_(*TOOLS)
+        for query in ("京都の宿", "conference trip"):
+            library.store.cache.log_search(query, "travel", "2026-03-01", limit=100)
+    reports = ReportStore(folder / "library")
+    for report in (evaluation_report(), sweep_report()):
+        reports.keep(report)
     return folder / "library"
 
 

@@ -30,6 +30,10 @@ PAGES = {
     "library-descriptions": ("/library/descriptions", "/library/descriptions"),
     "library-models": ("/library/models", "/library/models"),
     "library-settings": ("/library/settings", "/library/settings"),
+    "quality": ("/quality?report=20260302T093000", "/quality"),
+    "quality-sweep": ("/quality", "/quality"),
+    "judge": ("/quality/judge?tool=travel&q=京都", "/quality/judge"),
+    "judge-waiting": ("/quality/judge?tool=travel", "/quality/judge"),
     "search-settings": ("/search-settings?q=京都&tool=travel&k1=0.2", "/search-settings"),
 }
 

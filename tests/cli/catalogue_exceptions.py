@@ -221,11 +221,13 @@ FORMS = {
     "{} is {} this library": (
         "{} is importing into this library",
         "{} is collecting pages for this library",
+        "{} is judging results of this library",
         "{} is writing to this library",
     ),
     "{} is {} this library; waiting for it to finish.": (
         "{} is importing into this library; waiting for it to finish.",
         "{} is collecting pages for this library; waiting for it to finish.",
+        "{} is judging results of this library; waiting for it to finish.",
         "{} is writing to this library; waiting for it to finish.",
     ),
     "its source {} is {}": tuple(f"its source {{}} is {state}" for state in _MISSING),

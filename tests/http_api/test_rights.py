@@ -64,6 +64,16 @@ def requests(team: Team) -> dict[tuple[str, str], list[tuple[str, dict[str, Any]
         ("GET", "/calendar"): [("/calendar", {}, None), ("/calendar", {"tool": "secret-diary"}, None)],
         ("GET", "/tags/years"): [("/tags/years", {}, None), ("/tags/years", {"tool": "secret-diary"}, None)],
         ("POST", "/selections"): [("/selections", {}, {"documents": {"secret": ["one.md"]}})],
+        ("GET", "/evaluations"): [("/evaluations", {}, None)],
+        ("GET", "/evaluations/{id}"): [("/evaluations/secret", {}, None)],
+        ("GET", "/judgements"): [
+            ("/judgements", {"tool": "secret"}, None), ("/judgements", {"tool": "secret", "q": "葡萄"}, None),
+            ("/judgements", {"tool": "recipes", "q": "葡萄の計画", "top_k": 100}, None),
+        ],
+        ("POST", "/judgements"): [
+            ("/judgements", {}, {"tool": "secret", "query": "x", "path": "one.md", "grade": 1}),
+            ("/judgements", {}, {"tool": "recipes", "query": "x", "path": "葡萄", "grade": 1}),
+        ],
         ("POST", "/ask"): [
             ("/ask", {}, {"question": "葡萄の計画は？"}), ("/ask", {}, {"question": "x", "tool": ["secret"]}),
         ],

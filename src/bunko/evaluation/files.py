@@ -14,6 +14,7 @@ from bunko.evaluation.baseline import BaselineVerdict
 from bunko.evaluation.dataset import JudgedDocument, JudgedSet
 from bunko.evaluation.eval_library import stored_documents
 from bunko.evaluation.evaluate import Evaluation
+from bunko.evaluation.report_store import ReportStore
 from bunko.settings import Settings
 
 DATASET_PATH = Path("tests/fixtures/rag_evaluation_dataset.json")
@@ -151,6 +152,14 @@ def save_reports(
     for path, text in texts.items():
         _write_file(path, text)
     return list(texts)
+
+
+def keep_report(evaluation: Evaluation, verdict: BaselineVerdict | None, library_folder: Path) -> list[Path]:
+    """Keep the report of a tool in the folder of its library, where its page finds it; return the path."""
+    try:
+        return [ReportStore(library_folder).keep(report.as_json(evaluation, verdict))]
+    except OSError:  # the reports are in the folder of the command anyway
+        return []
 
 
 def _safe_file_name(name: str) -> str:

@@ -62,10 +62,17 @@ def unjudged_queries(searches: Iterable[LoggedSearch], tool: Tool, judgements: J
 
 
 class Judgements:
-    """The dataset file of one tool; it is read once and rewritten after every judgement."""
+    """The dataset file of one tool; it is read again and rewritten with every judgement.
+
+    Somebody else may judge at the same time: in a browser, or by the votes on an answer.
+    """
 
     def __init__(self, path: Path, tool: str) -> None:
         self.path, self._tool = path, tool
+        self._load()
+
+    def _load(self) -> None:
+        path, tool = self.path, self._tool
         self._data: dict[str, Any] = {"tool": tool, "queries": []}
         if path.exists():
             load_queries(path, None, [])  # reports problems with their line
@@ -92,6 +99,7 @@ class Judgements:
 
     def set_grade(self, query: str, uri: str, grade: float | None) -> None:
         """Store the grade of a document, or remove it with None."""
+        self._load()
         row = self._ensure_row(query)
         grades = row.setdefault("grades", dict.fromkeys(row["expected_sources"], 1))
         expected = [source for source in row["expected_sources"] if source != uri]
@@ -105,6 +113,7 @@ class Judgements:
 
     def set_feedback(self, query: str, feedback: Mapping[str, Any]) -> None:
         """Store with a judged query what people said about its answer; measures ignore it."""
+        self._load()
         if self.has_query(query):
             self._rows[_normalised_query(query)]["feedback"] = dict(feedback)
             self._write()

@@ -66,6 +66,11 @@ class LibraryAccess:
     # Reading
 
     @property
+    def readable_library(self) -> Library:
+        """The library without the tools that the caller may not read, for what only reads."""
+        return self._visible
+
+    @property
     def documents(self) -> Documents:
         """The documents that the caller may read."""
         return self._visible.documents

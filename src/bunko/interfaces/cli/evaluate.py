@@ -141,6 +141,8 @@ def command(context: click.Context, /, **options: Any) -> None:
     verdict = files.check_gate(evaluation, gate, options["regression_threshold"])
     failed = verdict is not None and verdict.has_regression and options["fail_on_regression"]
     paths = files.save_reports(evaluation, verdict, output, options["run_file"])
+    if existing_tool is not None:
+        paths += files.keep_report(evaluation, verdict, existing_tool.library.paths.folder)
     if options["save_baseline"] and not failed:
         paths += files.save_baseline(evaluation, output, options["baseline_file"])
     _print_result(evaluation, verdict, paths, as_json=shared.as_json)

@@ -10,8 +10,10 @@ from starlette.routing import Route
 from bunko.interfaces.page.ask import AskPage
 from bunko.interfaces.page.assets import answer_asset
 from bunko.interfaces.page.document import DocumentPage
+from bunko.interfaces.page.judge import JudgePage
 from bunko.interfaces.page.library import LibraryPage
 from bunko.interfaces.page.library_views import DescriptionsPage, ModelsPage, SettingsPage
+from bunko.interfaces.page.quality import QualityPage
 from bunko.interfaces.page.search import SearchPage
 from bunko.interfaces.page.settings_change import SettingsChangePage
 
@@ -34,5 +36,7 @@ def build_page(registry: ToolRegistry) -> ASGIApp:
             Route("/library/descriptions", DescriptionsPage(registry).answer),
             Route("/library/models", ModelsPage(registry).answer),
             Route("/library/settings", SettingsPage(registry).answer),
+            Route("/quality", QualityPage(registry).answer),
+            Route("/quality/judge", JudgePage(registry).answer),
         ]
     )
