@@ -140,6 +140,15 @@ def test_a_description_is_written_and_checked(open_own_page: PageOpener) -> None
     expect(page.locator("table.routes")).to_contain_text("Journeys: 京都, Lisbon")
 
 
+def test_a_draft_of_a_description_survives_an_import(open_own_page: PageOpener) -> None:
+    page = open_own_page("/library?tool=travel")
+    page.locator("#description").fill("Begun, but")
+    card(page, "memos").locator('[data-action="import"]').click()
+    expect(page.locator('[data-job][data-state="done"]')).to_have_count(1)
+    expect(page.locator("#description")).to_have_value("Begun, but")
+    assert open_own_page.library.tool_status("travel").status.tool.description == "旅先で書いた記録と計画。"
+
+
 def test_a_refusal_is_told_in_the_language_of_the_page(open_own_page: PageOpener) -> None:
     page = open_own_page("/library", language="ja")
     page.locator("#source").fill("/no/such/folder")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from bunko.evaluation.report_store import ReportStore
 from tests.cli.processes import subprocess_environment
 from tests.conftest import Opener, Run
 from tests.evaluation.conftest import ESCAPE, TEXTS
@@ -36,6 +37,21 @@ def test_judgements_become_a_number(run: Run, judge: Callable[..., str], notes: 
     ).json()  # fmt: skip
     assert done["measures"]["ndcg@5"] == 1.0  # type: ignore[index]
     assert done["judged"]["documents"] == len(TEXTS)  # type: ignore[index]
+
+
+def test_the_report_of_a_tool_is_kept_in_its_library(
+    run: Run, judge: Callable[..., str], notes: Path, output: Path
+) -> None:
+    judge("京都の寺", keys="3nnn")
+    for _ in range(2):
+        run(
+            "evaluate", "--dataset", output, "--name", "documents", "--docs-dir", notes, "--mode", "bm25",
+            "--output-dir", output.parent / "out",
+        )  # fmt: skip
+    [folder] = notes.rglob("evaluations")
+    reports = ReportStore(folder.parent).all()
+    assert [(report.kind, report.measure, report.score) for report in reports] == [("evaluation", "ndcg@5", 1.0)] * 2
+    assert reports[0].name == output.stem
 
 
 def test_documents_of_all_modes_are_pooled_and_each_is_asked_once(judge: Callable[..., str], output: Path) -> None:

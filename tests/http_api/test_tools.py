@@ -77,6 +77,15 @@ def test_a_tool_is_changed_and_disabled(owner: ApiClient, notes: Path) -> None:
     assert owner.send("PATCH", "/tools/notes", body={"search": {}}).json.get("search") is None
 
 
+def test_assistants_see_at_once_which_tools_are_shown_to_them(owner: ApiClient, notes: Path) -> None:
+    add_notes(owner, notes)
+    with_it = {tool.name for tool in owner.registry.tools()}
+    owner.send("PATCH", "/tools/notes", body={"active": False})
+    assert with_it - {tool.name for tool in owner.registry.tools()} == {"notes"}
+    owner.send("PATCH", "/tools/notes", body={"active": True})
+    assert {tool.name for tool in owner.registry.tools()} == with_it
+
+
 @pytest.mark.parametrize(
     ("body", "detail"),
     [

@@ -6,21 +6,25 @@ import { listen } from "./events.js";
 import { fetchPart, say, ServerProblem } from "./fragments.js";
 import { addPicker } from "./picker.js";
 
-// An import changes the documents many times a second; the tools are not rendered more often than this.
+// An import changes the documents many times a second; the tools are not rendered more often than this, and less often
+// where that takes long: the folder of an opened tool is looked at each time.
 const REFRESH_MILLISECONDS = 2000;
+const REFRESH_SHARE = 0.2;
 
 /** @typedef {{id: string, name: string, subject?: string, status: string, done: number, total: number}} Job */
 
 document.documentElement.classList.add("scripts");
 
 let refreshedAt = 0;
+let refreshDuration = 0;
 let timer = 0;
 let isRefreshing = false;
 
 /** Render the tools and jobs again, soon; not while somebody writes in them. */
 function refreshSoon() {
   if (timer) return;
-  const wait = Math.max(0, refreshedAt + REFRESH_MILLISECONDS - Date.now());
+  const pause = Math.max(REFRESH_MILLISECONDS, refreshDuration / REFRESH_SHARE);
+  const wait = Math.max(0, refreshedAt + pause - Date.now());
   timer = window.setTimeout(() => {
     timer = 0;
     void refresh();
@@ -35,7 +39,9 @@ async function refresh() {
   refreshedAt = Date.now();
   try {
     const part = await fetchPart(location.pathname + location.search, "live");
+    refreshDuration = Date.now() - refreshedAt;
     const focused = focusKey();
+    keepDraft(live, part);
     live.replaceWith(part);
     restoreFocus(focused);
   } catch {
@@ -43,6 +49,16 @@ async function refresh() {
   } finally {
     isRefreshing = false;
   }
+}
+
+/**
+ * Keep a description that somebody has begun to write.
+ * @param {HTMLElement} live
+ * @param {HTMLElement} part
+ */
+function keepDraft(live, part) {
+  const [before, after] = [live, part].map((place) => place.querySelector("textarea"));
+  if (before && after && before.value !== before.defaultValue) after.value = before.value;
 }
 
 /** @returns {[string, string]} the tool or job and the action that has the focus */
@@ -188,6 +204,7 @@ async function describe(form, description) {
   const field = form.querySelector("textarea");
   await run(form.querySelector("button"), async () => {
     await request("PATCH", `/tools/${encodeURIComponent(tool)}`, { description });
+    if (field) field.defaultValue = field.value; // no draft any more
     field?.blur();
     say(t("library.saved"));
   });
