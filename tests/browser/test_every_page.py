@@ -34,6 +34,8 @@ PAGES = {
     "quality-sweep": ("/quality", "/quality"),
     "judge": ("/quality/judge?tool=travel&q=京都", "/quality/judge"),
     "judge-waiting": ("/quality/judge?tool=travel", "/quality/judge"),
+    "map": ("/map", "/map"),
+    "map-search": ("/map?q=京都&color=tag", "/map"),
     "search-settings": ("/search-settings?q=京都&tool=travel&k1=0.2", "/search-settings"),
 }
 

@@ -13,6 +13,7 @@ from bunko.interfaces.page.document import DocumentPage
 from bunko.interfaces.page.judge import JudgePage
 from bunko.interfaces.page.library import LibraryPage
 from bunko.interfaces.page.library_views import DescriptionsPage, ModelsPage, SettingsPage
+from bunko.interfaces.page.map import MapPage
 from bunko.interfaces.page.quality import QualityPage
 from bunko.interfaces.page.search import SearchPage
 from bunko.interfaces.page.settings_change import SettingsChangePage
@@ -32,6 +33,7 @@ def build_page(registry: ToolRegistry) -> ASGIApp:
             Route("/documents/{tool}/{path:path}", DocumentPage(registry).answer),
             Route("/search-settings", SettingsChangePage(registry).answer, methods=["GET", "POST"]),
             Route("/ask", AskPage(registry).answer),
+            Route("/map", MapPage(registry).answer),
             Route("/library", LibraryPage(registry).answer),
             Route("/library/descriptions", DescriptionsPage(registry).answer),
             Route("/library/models", ModelsPage(registry).answer),

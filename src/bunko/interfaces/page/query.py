@@ -33,7 +33,7 @@ class PageQuery(SearchQuery):
     @property
     def is_empty(self) -> bool:
         """Whether it neither searches nor filters."""
-        return not (self.q.strip() or self.tag or self.since or self.until or self.path)
+        return not (self.q.strip() or self.tag or self.since or self.until or self.path or self.selection)
 
     @property
     def has_filter(self) -> bool:

@@ -53,6 +53,7 @@ class SearchPage(PageView):
         values["tools"] = [(tool.name, single_line(tool.name)) for tool in tools]
         values["tags"] = [tag for tag, _ in library.tags()[:_MAX_TAGS]] if tools else []
         values["document"] = self._open_document(request, library, query)
+        values["selection_size"] = _selection_size(library, query.selection)
         values["recent"] = self._recent(library) if query.is_empty and tools else []
         return render(request, "search.html", values, status=status, script_sections=_SECTIONS)
 
@@ -89,3 +90,11 @@ class SearchPage(PageView):
             }
             for tool, document in library.recent_documents(limit=_RECENT)
         ]
+
+
+def _selection_size(library: LibraryAccess, selection: str) -> int:
+    """Return how many documents a search is limited to; 0 if the selection is gone."""
+    try:
+        return library.overview.selection_size(selection) if selection else 0
+    except BunkoError:
+        return 0

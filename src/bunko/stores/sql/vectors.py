@@ -92,7 +92,8 @@ class SqlVectors:
             with self._database.decode_values():
                 vectors = np.frombuffer(b"".join(row[1] for row in rows), np.float32).reshape(len(rows), -1)
             ids, starts, counts = np.unique([row[0] for row in rows], return_index=True, return_counts=True)
-            means.append(np.add.reduceat(vectors, starts, axis=0) / counts[:, None].astype(np.float32))
+            sums: npt.NDArray[np.float32] = np.add.reduceat(vectors, starts, axis=0)
+            means.append(np.divide(sums, counts[:, None], dtype=np.float32))
             uris += [uri_of[document_id] for document_id in ids.tolist()]
         return uris, np.concatenate(means) if means else np.zeros((0, 0), np.float32)
 

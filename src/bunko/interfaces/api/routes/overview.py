@@ -50,6 +50,7 @@ class MapDocument(TypedDict):
 class MapReply(TypedDict):
     """Documents in two dimensions: what is about the same is near."""
 
+    generation: int
     layout: LayoutName
     layouts: list[LayoutName]
     color: Color
@@ -137,8 +138,10 @@ class SelectionReply(TypedDict):
 
 def show_map(call: Call, query: MapQuery) -> dict[str, Any]:
     """Show documents in two dimensions, those about the same subject near each other."""
+    generation = call.library.generation()  # before the documents are read: a change in between is a newer one
     view = call.library.overview.map(color=query.color, layout=query.layout)
     return {
+        "generation": generation,
         "layout": query.layout,
         "layouts": available_layouts(),
         "color": query.color,

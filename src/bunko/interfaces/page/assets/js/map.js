@@ -1,0 +1,283 @@
+// The map: documents as points, those about the same subject near each other; the query and its hits are lit.
+import { request } from "./api.js";
+import { element, t } from "./dom.js";
+import { listen } from "./events.js";
+import { say } from "./fragments.js";
+import { MapCanvas } from "./map_canvas.js";
+import { listenToGestures } from "./map_gestures.js";
+import { groupName, showLegend } from "./map_legend.js";
+import { at, Points } from "./map_points.js";
+
+/** @typedef {import("./map_points.js").Place} Place */
+
+const DELAY = 180; // milliseconds after a key
+const MAX_HITS = 50;
+const MAX_LISTED = 50;
+
+const form = /** @type {HTMLFormElement} */ (document.getElementById("map-form"));
+const input = /** @type {HTMLInputElement} */ (document.getElementById("query"));
+const stage = /** @type {HTMLElement} */ (document.getElementById("stage"));
+const tip = /** @type {HTMLElement} */ (document.getElementById("tip"));
+const message = /** @type {HTMLElement} */ (document.getElementById("map-message"));
+const chosenBar = /** @type {HTMLElement} */ (document.getElementById("chosen"));
+const spoken = /** @type {HTMLElement} */ (document.getElementById("map-status"));
+const legend = /** @type {HTMLElement} */ (document.getElementById("legend"));
+const lassoButton = /** @type {HTMLElement} */ (document.getElementById("lasso"));
+
+document.documentElement.classList.add("scripts");
+const map = new MapCanvas(/** @type {HTMLCanvasElement} */ (document.getElementById("canvas")));
+/** @type {Map<string, number>} the number of each document by its tool and path */
+let numbers = new Map();
+/** @type {import("./map_legend.js").Group[]} */
+let groups = [];
+let typing = 0;
+let listing = 0;
+let asked = 0; // searches so far, so that an answer that is not the newest is dropped
+let isFound = false; // whether the hits are those of the query
+let generation = 0; // of the documents that are shown
+
+/** @param {string} name */
+function field(name) {
+  return String(new FormData(form).get(name) ?? "");
+}
+
+async function load() {
+  const parameters = new URLSearchParams({ color: field("color") || "tool" });
+  if (field("layout")) parameters.set("layout", field("layout"));
+  stage.setAttribute("aria-busy", "true");
+  try {
+    const reply = await request("GET", `/map?${parameters}`);
+    ({ generation, groups } = reply);
+    map.faded.clear();
+    map.chosen.clear();
+    showLegend(legend, groups, reply.color, (faded) => {
+      map.faded = faded;
+      map.draw();
+    });
+    readColors();
+    const points = new Points(reply.documents);
+    numbers = new Map(reply.documents.map((/** @type {Place} */ place, /** @type {number} */ number) => [key(place), number]));
+    look(-1, false);
+    map.show(points);
+    message.textContent = describe(points.length, reply.left_out);
+    message.hidden = points.length > 0 && !reply.left_out;
+    stage.classList.toggle("empty", points.length === 0);
+    showChosen();
+    if (input.value.trim()) await search();
+    else list();
+  } catch (error) {
+    message.hidden = false;
+    message.textContent = /** @type {Error} */ (error).message;
+  } finally {
+    stage.removeAttribute("aria-busy");
+  }
+}
+
+/**
+ * @param {number} count
+ * @param {number} leftOut
+ */
+function describe(count, leftOut) {
+  if (count === 0) return t(leftOut ? "map.no_vectors" : "map.empty");
+  return leftOut ? t("map.left_out", { count: leftOut.toLocaleString() }) : "";
+}
+
+/** @param {{tool: string, path: string}} place */
+function key({ tool, path }) {
+  return `${tool}\0${path}`;
+}
+
+function readColors() {
+  const style = getComputedStyle(stage);
+  map.ink = style.color;
+  map.paper = style.backgroundColor;
+  map.font = style.fontFamily;
+  map.accent = getComputedStyle(tip).borderLeftColor;
+  map.colors = [...legend.querySelectorAll(".swatch")].map((swatch) => getComputedStyle(swatch).backgroundColor);
+  map.dots.clear();
+}
+
+/** @param {Place} place */
+function address({ tool, path }) {
+  const encoded = path.includes("://") ? encodeURIComponent(path) : path.split("/").map(encodeURIComponent).join("/");
+  const query = input.value.trim();
+  return `/documents/${encodeURIComponent(tool)}/${encoded}${query ? `?q=${encodeURIComponent(query)}` : ""}`;
+}
+
+/** @param {Place} place */
+function name({ title, path }) {
+  return (title || path.split("/").pop() || path).slice(0, 160);
+}
+
+/** @param {Place} place */
+function facts({ tool, date, group }) {
+  const named = groups[group];
+  const parts = [tool, date.slice(0, 10)];
+  if (named && field("color") === "tag" && named.kind === "value") parts.push(`#${groupName(named)}`);
+  return parts.filter(Boolean).join(" · ");
+}
+
+/**
+ * Show what is at a point.
+ * @param {number} index
+ * @param {boolean} isSaid also to screen readers
+ */
+function look(index, isSaid) {
+  if (index === map.current && !isSaid) return;
+  map.current = index;
+  map.draw();
+  const place = index < 0 ? null : map.points?.places[index];
+  tip.hidden = !place;
+  map.canvas.classList.toggle("over", Boolean(place));
+  if (!place || !map.points) return;
+  const path = element("span", { class: "path" }, element("bdi", {}, place.path));
+  tip.replaceChildren(element("strong", {}, element("bdi", {}, name(place))), element("span", {}, facts(place)), path);
+  const [x, y] = map.toScreen(at(map.points.x, index), at(map.points.y, index));
+  const left = Math.min(Math.max(x - tip.offsetWidth / 2, 8), stage.clientWidth - tip.offsetWidth - 8);
+  const isBelow = y < tip.offsetHeight + 24;
+  tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(isBelow ? y + 16 : y - tip.offsetHeight - 16)}px)`;
+  if (isSaid) spoken.textContent = `${name(place)}, ${facts(place)}`;
+}
+
+async function search() {
+  const number = ++asked;
+  const query = input.value.trim();
+  history.replaceState(null, "", formAddress());
+  if (!query) {
+    [map.hits, map.query, isFound] = [[], null, false];
+    map.draw();
+    list();
+    return;
+  }
+  const parameters = new URLSearchParams({ q: query, per_document: "1", top_k: String(MAX_HITS), extract: "snippet" });
+  const place = new URLSearchParams({ q: query, layout: field("layout") || "pca" });
+  try {
+    const [answer, position] = await Promise.all([
+      request("GET", `/search?${parameters}`),
+      request("GET", `/map/position?${place}`).catch(() => ({ x: null, y: null })), // a model may be away
+    ]);
+    if (number !== asked) return;
+    const found = answer.results.map((/** @type {any} */ hit) => numbers.get(key({ tool: hit.tool, path: hit.file_path })));
+    map.hits = [...new Set(/** @type {number[]} */ (found.filter((/** @type {unknown} */ index) => index !== undefined)))];
+    map.query = position.x === null ? null : [position.x, -position.y];
+    isFound = true;
+    spoken.textContent = t("map.found", { count: map.hits.length });
+  } catch (error) {
+    if (number === asked) say(/** @type {Error} */ (error).message);
+  }
+  map.draw();
+  list();
+}
+
+function formAddress() {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) {
+    if (typeof value === "string" && value.trim() && !(name === "color" && value === "tool")) parameters.append(name, value);
+  }
+  return parameters.size ? `/map?${parameters}` : "/map";
+}
+
+/** Show the documents as a list: those that were chosen, else the hits, else those in view. */
+function list() {
+  clearTimeout(listing);
+  listing = window.setTimeout(() => {
+    if (!map.points) return;
+    const [heading, shown] = map.chosen.size
+      ? ["map.list_chosen", [...map.chosen]]
+      : isFound ? ["map.list_hits", map.hits] : ["map.list_view", map.inView()];
+    const title = document.getElementById("list-title");
+    if (title) title.textContent = t(/** @type {string} */ (heading), { count: shown.length.toLocaleString() });
+    const places = shown.slice(0, MAX_LISTED).map((index) => /** @type {Place} */ (map.points?.places[/** @type {number} */ (index)]));
+    document.getElementById("map-list")?.replaceChildren(
+      ...places.map((place) =>
+        element("li", {}, element("a", { href: address(place) }, element("bdi", {}, name(place))), " ", element("span", { class: "quiet" }, facts(place))),
+      ),
+    );
+    document.getElementById("map-more")?.remove();
+  }, 120);
+}
+
+/** @param {Iterable<number>} indexes */
+function choose(indexes) {
+  map.chosen = new Set(indexes);
+  showChosen();
+  map.draw();
+  list();
+}
+
+function showChosen() {
+  const count = map.chosen.size;
+  chosenBar.hidden = count === 0;
+  const label = chosenBar.querySelector("span");
+  if (label) label.textContent = t("map.chosen", { count: count.toLocaleString() });
+  if (count) spoken.textContent = t("map.chosen", { count });
+}
+
+async function searchWithin() {
+  const places = [...map.chosen].map((index) => /** @type {Place} */ (map.points?.places[index]));
+  const documents = Object.fromEntries(
+    [...new Set(places.map(({ tool }) => tool))].map((tool) => [tool, places.filter((place) => place.tool === tool).map(({ path }) => path)]),
+  );
+  try {
+    const { id } = await request("POST", "/selections", { documents });
+    const parameters = new URLSearchParams({ selection: id });
+    if (input.value.trim()) parameters.set("q", input.value.trim());
+    location.assign(`/?${parameters}`);
+  } catch (error) {
+    say(/** @type {Error} */ (error).message);
+  }
+}
+
+listenToGestures(map, {
+  isLassoing: () => lassoButton.getAttribute("aria-pressed") === "true",
+  look,
+  open: (index) => location.assign(address(/** @type {Place} */ (map.points?.places[index]))),
+  choose,
+  toggle: (index) => choose(map.chosen.has(index) ? [...map.chosen].filter((other) => other !== index) : [...map.chosen, index]),
+  clear: () => {
+    look(-1, false);
+    choose([]);
+  },
+});
+/** @type {Record<string, () => void>} */
+const buttons = {
+  "zoom-in": () => map.zoomBy(1.5),
+  "zoom-out": () => map.zoomBy(1 / 1.5),
+  fit: () => map.fit(),
+  lasso: () => {
+    const isOn = lassoButton.getAttribute("aria-pressed") !== "true";
+    lassoButton.setAttribute("aria-pressed", String(isOn));
+    stage.classList.toggle("lassoing", isOn);
+  },
+  "choose-view": () => choose(map.inView()),
+  within: () => void searchWithin(),
+  clear: () => choose([]),
+};
+document.addEventListener("click", (event) => {
+  const button = event.target instanceof Element ? event.target.closest("button") : null;
+  buttons[button?.id ?? ""]?.();
+});
+for (const name of ["pointerup", "wheel", "keyup"]) map.canvas.addEventListener(name, list, { passive: true });
+input.addEventListener("input", (event) => {
+  clearTimeout(typing);
+  if (!(event instanceof InputEvent && event.isComposing)) typing = window.setTimeout(search, DELAY);
+});
+input.addEventListener("compositionend", () => (typing = window.setTimeout(search, DELAY)));
+form.addEventListener("change", (event) => {
+  if (!(event.target instanceof HTMLSelectElement)) return;
+  history.replaceState(null, "", formAddress());
+  void load();
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  clearTimeout(typing);
+  void search();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  readColors();
+  map.draw();
+});
+listen("generation", (data) => {
+  if (generation && generation !== data.generation) void load();
+});
+void load();

@@ -1,0 +1,332 @@
+// Draw the points of a map: all of them in one pass for each frame, as small pictures that are drawn once.
+
+import { at, clamp } from "./map_points.js";
+
+/** @typedef {import("./map_points.js").Points} Points */
+/** @typedef {import("./map_points.js").Point} Point */
+/** @typedef {[number, number, number, number]} Box left, top, right and bottom */
+
+const MARGIN = 56; // around all points, in pixels
+const MAX_ZOOM = 60;
+const FADED = 0.16;
+const FEW = 100; // points that are drawn larger, and in view have their names beside them
+const MANY = 4000; // points that are drawn smaller
+const LABEL_CHARS = 28;
+
+export class MapCanvas {
+  /** @param {HTMLCanvasElement} canvas */
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    /** @type {Points | null} */
+    this.points = null;
+    /** @type {string[]} the colour of each group */
+    this.colors = [];
+    this.ink = "#000";
+    this.paper = "#fff";
+    this.accent = "#a40";
+    this.font = "sans-serif";
+    /** @type {Set<number>} groups that are faded */
+    this.faded = new Set();
+    /** @type {Set<number>} points that were chosen */
+    this.chosen = new Set();
+    /** @type {number[]} points that a query has found, the best first */
+    this.hits = [];
+    /** @type {Point | null} where the query is */
+    this.query = null;
+    /** @type {Point[]} the line that is being drawn */
+    this.lasso = [];
+    this.current = -1; // the point below the pointer or with the focus
+    this.zoom = 1;
+    /** @type {Point} the place of the map that is in the middle */
+    this.middle = [0, 0];
+    this.scale = 1; // pixels of a unit at zoom 1
+    this.frames = 0;
+    this.isAsked = false;
+    /** @type {Map<string, HTMLCanvasElement>} */
+    this.dots = new Map();
+    new ResizeObserver(() => this.resize()).observe(canvas);
+  }
+
+  resize() {
+    const ratio = devicePixelRatio || 1;
+    this.canvas.width = Math.round(this.canvas.clientWidth * ratio);
+    this.canvas.height = Math.round(this.canvas.clientHeight * ratio);
+    this.dots.clear();
+    this.measure();
+    this.draw();
+  }
+
+  /** @param {Points} points */
+  show(points) {
+    const isFirst = this.points === null;
+    this.points = points;
+    this.measure();
+    if (isFirst || this.zoom === 1) this.fit(); // otherwise somebody looks at a part of it
+    this.draw();
+  }
+
+  /** Choose the scale at which all points fit. */
+  measure() {
+    if (!this.points) return;
+    const { left, right, top, bottom } = this.points;
+    const width = Math.max(this.canvas.clientWidth - 2 * MARGIN, 40);
+    const height = Math.max(this.canvas.clientHeight - 2 * MARGIN, 40);
+    this.scale = Math.min(width / (right - left || 1), height / (bottom - top || 1));
+  }
+
+  fit() {
+    if (!this.points) return;
+    this.zoom = 1;
+    this.middle = [(this.points.left + this.points.right) / 2, (this.points.top + this.points.bottom) / 2];
+    this.draw();
+  }
+
+  /**
+   * @param {number} x of the map
+   * @param {number} y
+   * @returns {Point} in pixels
+   */
+  toScreen(x, y) {
+    const pixels = this.scale * this.zoom;
+    return [(x - this.middle[0]) * pixels + this.canvas.clientWidth / 2, (y - this.middle[1]) * pixels + this.canvas.clientHeight / 2];
+  }
+
+  /**
+   * @param {number} x in pixels
+   * @param {number} y
+   * @returns {Point} of the map
+   */
+  toMap(x, y) {
+    const pixels = this.scale * this.zoom;
+    return [(x - this.canvas.clientWidth / 2) / pixels + this.middle[0], (y - this.canvas.clientHeight / 2) / pixels + this.middle[1]];
+  }
+
+  /**
+   * Zoom so that a place stays where it is.
+   * @param {number} factor
+   * @param {number} [x] in pixels
+   * @param {number} [y]
+   */
+  zoomBy(factor, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
+    const [mapX, mapY] = this.toMap(x, y);
+    this.zoom = clamp(this.zoom * factor, 0.5, MAX_ZOOM);
+    const [newX, newY] = this.toMap(x, y);
+    this.middle = [this.middle[0] + mapX - newX, this.middle[1] + mapY - newY];
+    this.draw();
+  }
+
+  /**
+   * @param {number} x in pixels
+   * @param {number} y
+   */
+  moveBy(x, y) {
+    const pixels = this.scale * this.zoom;
+    this.middle = [this.middle[0] - x / pixels, this.middle[1] - y / pixels];
+    if (this.points) {
+      const { left, right, top, bottom } = this.points; // nobody gets lost in empty space
+      this.middle = [clamp(this.middle[0], left, right), clamp(this.middle[1], top, bottom)];
+    }
+    this.draw();
+  }
+
+  /** The points that can be seen. */
+  inView() {
+    const [left, top] = this.toMap(0, 0);
+    const [right, bottom] = this.toMap(this.canvas.clientWidth, this.canvas.clientHeight);
+    return this.points?.inside(left, top, right, bottom) ?? [];
+  }
+
+  get radius() {
+    const count = this.points?.length ?? 0;
+    const base = count > MANY ? 2.2 : count > FEW ? 3.6 : 5.5;
+    return Math.min(base * this.zoom ** 0.3, 8);
+  }
+
+  /** Draw with the next frame, once however often this is asked for. */
+  draw() {
+    if (this.isAsked) return;
+    this.isAsked = true;
+    requestAnimationFrame(() => {
+      this.isAsked = false;
+      this.frames++;
+      this.paint();
+    });
+  }
+
+  paint() {
+    const { context, canvas, points } = this;
+    const ratio = canvas.width / (canvas.clientWidth || 1);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    if (!points || !canvas.width || !canvas.height) return;
+    const radius = this.radius;
+    const dots = this.colors.map((color) => this.dot(color, radius, ratio));
+    const size = (dots[0]?.width ?? 0) / 2;
+    const pixels = this.scale * this.zoom * ratio;
+    const shiftX = canvas.width / 2 - this.middle[0] * pixels - size;
+    const shiftY = canvas.height / 2 - this.middle[1] * pixels - size;
+    const alphas = this.colors.map((_, group) => (this.hits.length || this.faded.has(group) ? FADED : 0.85));
+    let alpha = -1;
+    for (let index = 0; index < points.length; index++) {
+      // Whole pixels: a picture at a half one would have to be computed again.
+      const x = (at(points.x, index) * pixels + shiftX) | 0;
+      const y = (at(points.y, index) * pixels + shiftY) | 0;
+      if (x < -20 || y < -20 || x > canvas.width || y > canvas.height) continue;
+      const group = points.places[index]?.group ?? 0;
+      const wanted = alphas[group] ?? 1;
+      if (wanted !== alpha) context.globalAlpha = alpha = wanted;
+      context.drawImage(/** @type {HTMLCanvasElement} */ (dots[group]), x, y);
+    }
+    context.globalAlpha = 1;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.paintMarks(radius);
+    this.paintLabels(radius);
+  }
+
+  /**
+   * Write names beside points: those of hits first, and of others if there are few; none over another, or over a point.
+   * @param {number} radius
+   */
+  paintLabels(radius) {
+    const { context, points, canvas } = this;
+    if (!points) return;
+    const seen = this.inView();
+    const others = this.hits.length || seen.length > FEW ? [] : seen.filter((index) => !this.faded.has(points.places[index]?.group ?? 0));
+    const named = [...new Set([...this.hits, ...others])];
+    /** @type {Box[]} */
+    const taken = named.map((index) => {
+      const [x, y] = this.toScreen(at(points.x, index), at(points.y, index));
+      return [x - radius, y - radius, x + radius, y + radius];
+    });
+    context.font = `12px ${this.font}`;
+    context.textBaseline = "middle";
+    for (const index of named) {
+      const [x, y] = this.toScreen(at(points.x, index), at(points.y, index));
+      const text = label(points.places[index]?.title || points.places[index]?.path || "");
+      const width = context.measureText(text).width;
+      const room = freeBox(x, y, width, radius + 5, canvas.clientWidth, taken);
+      if (!room) continue;
+      taken.push(room);
+      const [left, middle] = [room[0], (room[1] + room[3]) / 2];
+      context.lineWidth = 3;
+      context.lineJoin = "round";
+      context.strokeStyle = this.paper;
+      context.strokeText(text, left, middle);
+      context.fillStyle = this.ink;
+      context.fillText(text, left, middle);
+    }
+  }
+
+  /** @param {number} radius */
+  paintMarks(radius) {
+    const { context, points } = this;
+    if (!points) return;
+    for (const index of [...this.hits].reverse()) this.paintPoint(index, radius + 2.5, this.accent, true);
+    for (const index of this.chosen) this.paintPoint(index, radius + 1.5, this.ink, false);
+    if (this.query) {
+      const [x, y] = this.toScreen(...this.query);
+      context.strokeStyle = this.accent;
+      context.lineWidth = 2;
+      context.beginPath();
+      context.arc(x, y, 11, 0, 7);
+      for (const [stepX, stepY] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
+        context.moveTo(x + 7 * /** @type {number} */ (stepX), y + 7 * /** @type {number} */ (stepY));
+        context.lineTo(x + 16 * /** @type {number} */ (stepX), y + 16 * /** @type {number} */ (stepY));
+      }
+      context.stroke();
+    }
+    if (this.current >= 0) this.paintPoint(this.current, radius + 4, this.ink, false);
+    if (this.lasso.length > 1) {
+      context.beginPath();
+      for (const [x, y] of this.lasso) context.lineTo(x, y);
+      context.closePath();
+      context.globalAlpha = 0.12;
+      context.fillStyle = this.accent;
+      context.fill();
+      context.globalAlpha = 1;
+      context.setLineDash([5, 4]);
+      context.strokeStyle = this.accent;
+      context.lineWidth = 1.5;
+      context.stroke();
+      context.setLineDash([]);
+    }
+  }
+
+  /**
+   * Draw one point with a ring around it.
+   * @param {number} index
+   * @param {number} radius
+   * @param {string} ring
+   * @param {boolean} isFilled
+   */
+  paintPoint(index, radius, ring, isFilled) {
+    const { context, points } = this;
+    if (!points) return;
+    const [x, y] = this.toScreen(at(points.x, index), at(points.y, index));
+    context.beginPath();
+    context.arc(x, y, radius, 0, 7);
+    if (isFilled) {
+      context.fillStyle = this.colors[points.places[index]?.group ?? 0] ?? ring;
+      context.fill();
+    }
+    context.strokeStyle = ring;
+    context.lineWidth = 2;
+    context.stroke();
+  }
+
+  /**
+   * Return the picture of a point.
+   * @param {string} color
+   * @param {number} radius
+   * @param {number} ratio
+   */
+  dot(color, radius, ratio) {
+    const key = `${color} ${radius.toFixed(1)}`;
+    const known = this.dots.get(key);
+    if (known) return known;
+    const made = document.createElement("canvas");
+    const size = Math.ceil((radius + 1) * ratio) * 2;
+    made.width = made.height = size;
+    const context = /** @type {CanvasRenderingContext2D} */ (made.getContext("2d"));
+    context.fillStyle = color;
+    context.beginPath();
+    context.arc(size / 2, size / 2, radius * ratio, 0, 7);
+    context.fill();
+    // A thin edge keeps points apart that touch.
+    context.strokeStyle = this.paper;
+    context.lineWidth = ratio * 0.6;
+    context.stroke();
+    if (this.dots.size > 200) this.dots.clear();
+    this.dots.set(key, made);
+    return made;
+  }
+}
+
+/**
+ * Return a place for a name beside a point: right, left, above or below it; null if there is none.
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {number} gap
+ * @param {number} end of the canvas
+ * @param {Box[]} taken
+ * @returns {Box | null}
+ */
+function freeBox(x, y, width, gap, end, taken) {
+  const half = 8; // of the height of a line
+  for (const [left, middle] of [[x + gap, y], [x - gap - width, y], [x - width / 2, y - gap - 5], [x - width / 2, y + gap + 5]]) {
+    const [first, line] = [/** @type {number} */ (left), /** @type {number} */ (middle)];
+    /** @type {Box} */
+    const box = [first, line - half, first + width, line + half];
+    const isFree = taken.every((other) => box[0] > other[2] || box[2] < other[0] || box[1] > other[3] || box[3] < other[1]);
+    if (isFree && box[0] >= 0 && box[2] <= end) return box;
+  }
+  return null;
+}
+
+/** @param {string} name */
+function label(name) {
+  const characters = [...name];
+  return characters.length > LABEL_CHARS ? `${characters.slice(0, LABEL_CHARS - 1).join("")}…` : name;
+}

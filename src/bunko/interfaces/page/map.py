@@ -1,0 +1,78 @@
+"""The page with the map of all documents; without scripts, a list of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from bunko.errors import BunkoError
+from bunko.interfaces.api.problems import error_status
+from bunko.interfaces.page.answering import PageView, error_values
+from bunko.interfaces.page.language import LANGUAGES
+from bunko.interfaces.page.query import document_address
+from bunko.interfaces.page.rendering import render
+from bunko.interfaces.text import single_line
+from bunko.library.documents import ListRequest
+from bunko.library.map_layout import available_layouts
+from bunko.search.passages import display_label
+from bunko.search.request import SearchRequest
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from bunko.library.access import LibraryAccess
+
+_LISTED = 50
+_COLORS = ("tool", "tag", "year")
+
+
+class MapPage(PageView):
+    """Shows the map; its script fetches the points."""
+
+    async def answer(self, request: Request) -> Response:
+        """Return the page with a list of documents, or of what a search has found."""
+        return await self.run(request, lambda library: self._build(request, library))
+
+    def _build(self, request: Request, library: LibraryAccess) -> Response:
+        parameters = request.query_params
+        query, color, layout = (parameters.get(name, "").strip() for name in ("q", "color", "layout"))
+        language = parameters.get("lang", "")
+        values: dict[str, Any] = {
+            "query": query, "color": color if color in _COLORS else "tool", "layout": layout or "pca",
+            "layouts": available_layouts(), "language_override": language if language in LANGUAGES else "",
+            "error": None, "documents": [], "total": 0, "next_address": "",
+        }  # fmt: skip
+        status = 200
+        try:
+            if any(tool.active for tool in library.tools()):
+                values |= _find(library, query) if query else _list(library, parameters.get("cursor", ""))
+        except BunkoError as error:
+            values["error"], status = error_values(request, error), error_status(error)
+        return render(request, "map.html", values, status=status, script_sections=("map",))
+
+
+def _list(library: LibraryAccess, cursor: str) -> dict[str, Any]:
+    listing = library.documents.list_documents(ListRequest(sort="newest", limit=_LISTED, cursor=cursor))
+    next_query = urlencode({"cursor": listing.next_cursor}, quote_via=quote)
+    return {
+        "documents": [
+            _entry(tool.name, document.uri, document.title, document.date) for tool, document in listing.documents
+        ],
+        "total": listing.total,
+        "next_address": f"/map?{next_query}" if listing.next_cursor else "",
+    }
+
+
+def _find(library: LibraryAccess, query: str) -> dict[str, Any]:
+    page = library.page(SearchRequest(query, top_k=_LISTED, per_document=1, extract="chunk"))
+    hits = [item.passage.hit for item in page.results]
+    return {"documents": [_entry(hit.tool, hit.uri, hit.title, hit.date, query) for hit in hits]}
+
+
+def _entry(tool: str, uri: str, title: str, date: str, query: str = "") -> dict[str, str]:
+    return {
+        "name": display_label(title) or single_line(uri).rpartition("/")[2],
+        "address": document_address(tool, uri, q=query),
+        "facts": " · ".join(filter(None, (single_line(tool), date[:10]))),
+    }
