@@ -36,6 +36,8 @@ PAGES = {
     "judge-waiting": ("/quality/judge?tool=travel", "/quality/judge"),
     "map": ("/map", "/map"),
     "map-search": ("/map?q=京都&color=tag", "/map"),
+    "time": ("/time", "/time"),
+    "time-travel": ("/time?tool=travel", "/time"),
     "search-settings": ("/search-settings?q=京都&tool=travel&k1=0.2", "/search-settings"),
 }
 

@@ -17,6 +17,7 @@ from bunko.interfaces.page.map import MapPage
 from bunko.interfaces.page.quality import QualityPage
 from bunko.interfaces.page.search import SearchPage
 from bunko.interfaces.page.settings_change import SettingsChangePage
+from bunko.interfaces.page.time import TimePage
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -34,6 +35,7 @@ def build_page(registry: ToolRegistry) -> ASGIApp:
             Route("/search-settings", SettingsChangePage(registry).answer, methods=["GET", "POST"]),
             Route("/ask", AskPage(registry).answer),
             Route("/map", MapPage(registry).answer),
+            Route("/time", TimePage(registry).answer),
             Route("/library", LibraryPage(registry).answer),
             Route("/library/descriptions", DescriptionsPage(registry).answer),
             Route("/library/models", ModelsPage(registry).answer),
