@@ -94,7 +94,6 @@ function readColors() {
   map.font = style.fontFamily;
   map.accent = getComputedStyle(tip).borderLeftColor;
   map.colors = [...legend.querySelectorAll(".swatch")].map((swatch) => getComputedStyle(swatch).backgroundColor);
-  map.dots.clear();
 }
 
 /** @param {Place} place */

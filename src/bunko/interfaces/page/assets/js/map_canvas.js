@@ -1,9 +1,11 @@
-// Draw the points of a map: all of them in one pass for each frame, as small pictures that are drawn once.
+// Draw the points of a map, all of them in one pass for each frame, and what is marked above them.
 
 import { at, clamp } from "./map_points.js";
+import { mix, Raster, Stamp, toRgb } from "./map_raster.js";
 
 /** @typedef {import("./map_points.js").Points} Points */
 /** @typedef {import("./map_points.js").Point} Point */
+/** @typedef {import("./map_raster.js").Rgb} Rgb */
 /** @typedef {[number, number, number, number]} Box left, top, right and bottom */
 
 const MARGIN = 56; // around all points, in pixels
@@ -43,8 +45,8 @@ export class MapCanvas {
     this.scale = 1; // pixels of a unit at zoom 1
     this.frames = 0;
     this.isAsked = false;
-    /** @type {Map<string, HTMLCanvasElement>} */
-    this.dots = new Map();
+    /** @type {Raster | null} */
+    this.raster = null;
     new ResizeObserver(() => this.resize()).observe(canvas);
   }
 
@@ -52,7 +54,7 @@ export class MapCanvas {
     const ratio = devicePixelRatio || 1;
     this.canvas.width = Math.round(this.canvas.clientWidth * ratio);
     this.canvas.height = Math.round(this.canvas.clientHeight * ratio);
-    this.dots.clear();
+    this.raster = this.canvas.width && this.canvas.height ? new Raster(this.canvas.width, this.canvas.height) : null;
     this.measure();
     this.draw();
   }
@@ -155,33 +157,44 @@ export class MapCanvas {
   }
 
   paint() {
-    const { context, canvas, points } = this;
+    const { context, canvas, points, raster } = this;
+    if (!points || !raster) return;
     const ratio = canvas.width / (canvas.clientWidth || 1);
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, canvas.width, canvas.height);
-    if (!points || !canvas.width || !canvas.height) return;
     const radius = this.radius;
-    const dots = this.colors.map((color) => this.dot(color, radius, ratio));
-    const size = (dots[0]?.width ?? 0) / 2;
-    const pixels = this.scale * this.zoom * ratio;
-    const shiftX = canvas.width / 2 - this.middle[0] * pixels - size;
-    const shiftY = canvas.height / 2 - this.middle[1] * pixels - size;
-    const alphas = this.colors.map((_, group) => (this.hits.length || this.faded.has(group) ? FADED : 0.85));
-    let alpha = -1;
-    for (let index = 0; index < points.length; index++) {
-      // Whole pixels: a picture at a half one would have to be computed again.
-      const x = (at(points.x, index) * pixels + shiftX) | 0;
-      const y = (at(points.y, index) * pixels + shiftY) | 0;
-      if (x < -20 || y < -20 || x > canvas.width || y > canvas.height) continue;
-      const group = points.places[index]?.group ?? 0;
-      const wanted = alphas[group] ?? 1;
-      if (wanted !== alpha) context.globalAlpha = alpha = wanted;
-      context.drawImage(/** @type {HTMLCanvasElement} */ (dots[group]), x, y);
-    }
-    context.globalAlpha = 1;
+    const stamp = new Stamp(radius * ratio);
+    const paper = toRgb(this.paper);
+    const colors = this.colors.map(toRgb);
+    const isFaded = colors.map((_, group) => this.hits.length > 0 || this.faded.has(group));
+    raster.clear(paper);
+    // What is lit lies over what is faded.
+    this.paintPoints(points, raster, stamp, colors.map((color, group) => (isFaded[group] ? mix(paper, color, FADED) : null)));
+    this.paintPoints(points, raster, stamp, colors.map((color, group) => (isFaded[group] ? null : color)));
+    context.putImageData(raster.image, 0, 0);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.paintMarks(radius);
     this.paintLabels(radius);
+  }
+
+  /**
+   * Draw the points of the groups that have a colour.
+   * @param {Points} points
+   * @param {Raster} raster
+   * @param {Stamp} stamp
+   * @param {(Rgb | null)[]} colors
+   */
+  paintPoints(points, raster, stamp, colors) {
+    const { width, height } = raster.image;
+    const pixels = this.scale * this.zoom * (width / (this.canvas.clientWidth || 1));
+    const shiftX = width / 2 - this.middle[0] * pixels;
+    const shiftY = height / 2 - this.middle[1] * pixels;
+    const edge = stamp.reach;
+    for (const index of points.shuffled) {
+      const color = colors[at(points.group, index)];
+      if (!color) continue;
+      const x = at(points.x, index) * pixels + shiftX;
+      const y = at(points.y, index) * pixels + shiftY;
+      if (x > -edge && y > -edge && x < width + edge && y < height + edge) raster.draw(stamp, x, y, color);
+    }
   }
 
   /**
@@ -273,33 +286,6 @@ export class MapCanvas {
     context.strokeStyle = ring;
     context.lineWidth = 2;
     context.stroke();
-  }
-
-  /**
-   * Return the picture of a point.
-   * @param {string} color
-   * @param {number} radius
-   * @param {number} ratio
-   */
-  dot(color, radius, ratio) {
-    const key = `${color} ${radius.toFixed(1)}`;
-    const known = this.dots.get(key);
-    if (known) return known;
-    const made = document.createElement("canvas");
-    const size = Math.ceil((radius + 1) * ratio) * 2;
-    made.width = made.height = size;
-    const context = /** @type {CanvasRenderingContext2D} */ (made.getContext("2d"));
-    context.fillStyle = color;
-    context.beginPath();
-    context.arc(size / 2, size / 2, radius * ratio, 0, 7);
-    context.fill();
-    // A thin edge keeps points apart that touch.
-    context.strokeStyle = this.paper;
-    context.lineWidth = ratio * 0.6;
-    context.stroke();
-    if (this.dots.size > 200) this.dots.clear();
-    this.dots.set(key, made);
-    return made;
   }
 }
 

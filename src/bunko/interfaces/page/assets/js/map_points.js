@@ -11,6 +11,7 @@ export class Points {
     this.places = places;
     this.x = Float32Array.from(places, (place) => place.x);
     this.y = Float32Array.from(places, (place) => -place.y); // a screen counts downwards
+    this.group = Uint8Array.from(places, (place) => place.group);
     const [left, right] = extent(this.x);
     const [top, bottom] = extent(this.y);
     this.left = left;
@@ -20,6 +21,7 @@ export class Points {
     this.columns = Math.max(1, Math.ceil(Math.sqrt(places.length / POINTS_OF_A_CELL)));
     this.cellWidth = (this.right - this.left) / this.columns || 1;
     this.cellHeight = (this.bottom - this.top) / this.columns || 1;
+    this.shuffled = shuffle(this.length);
     this.starts = new Uint32Array(this.columns ** 2 + 1);
     this.order = new Uint32Array(this.length);
     this.fillGrid();
@@ -139,6 +141,23 @@ function isEnclosed(x, y, line) {
     [beforeX, beforeY] = [hereX, hereY];
   }
   return isInside;
+}
+
+/**
+ * Return numbers in a mixed order, always the same: which point lies over another must not depend on its tool or year.
+ * @param {number} count
+ */
+function shuffle(count) {
+  const order = Uint32Array.from({ length: count }, (_, index) => index);
+  let seed = 1;
+  for (let index = count - 1; index > 0; index--) {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    const other = Math.floor((seed / 2 ** 32) * (index + 1));
+    const moved = at(order, index);
+    order[index] = at(order, other);
+    order[other] = moved;
+  }
+  return order;
 }
 
 /**
