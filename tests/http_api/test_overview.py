@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bunko.interfaces.api import app
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
@@ -176,6 +177,14 @@ def test_a_library_without_documents_has_an_empty_map(tmp_path: Path, monkeypatc
         assert client.get("/map/position", q="x").json == {"x": None, "y": None}
         assert client.get("/calendar").json == {"tools": [], "days": [], "total": 0}
         assert client.get("/tags/years").json == {"years": [], "tags": []}
+
+
+def test_a_map_that_is_computed_takes_no_place_of_a_search(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_MAX_CALLS", 0)
+    monkeypatch.setattr(app, "_MAX_WAIT_SECONDS", 0.2)
+    client = ApiClient(library)
+    assert client.get("/search", q="x").status == 503, "there is no thread for it"
+    assert client.get("/map").status == 200
 
 
 # What somebody else may read

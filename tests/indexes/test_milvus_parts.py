@@ -98,7 +98,7 @@ def test_a_range_of_dates_matches_at_least_what_the_store_selects() -> None:
         where = Filter(since=since, until=until, zone=zone)
         if not where:
             continue
-        matches = document_matcher(where)
+        matches = document_matcher(where, 1)
         expression = filter_expression([1], SelectedDocuments.of(range(5000), where)).removeprefix("tool in [1] and ")
         condition = compile(expression, "expression", "eval")
         for text in ("", *texts):

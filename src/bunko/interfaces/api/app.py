@@ -100,7 +100,8 @@ class _Api:
                 return _answer_if_changed(endpoint, call, arguments, key, known_tags)
             return endpoint.answer(call, **arguments), ""
 
-        reply, etag = await self._workers.run(answer)
+        workers = self._long_workers if endpoint.is_long or endpoint.right == "write" else self._workers
+        reply, etag = await workers.run(answer)
         headers = {"ETag": etag, "Cache-Control": "private, no-cache"} if etag else {}
         if endpoint.is_stream:
             return StreamingResponse(reply, 200, _HEADERS | {"X-Accel-Buffering": "no"}, "text/event-stream")
