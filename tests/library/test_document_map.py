@@ -160,6 +160,15 @@ def test_only_a_few_maps_are_kept(library: Library, tmp_path: Path) -> None:
     assert len(list((tmp_path / "library").rglob("*-map-*.arrays"))) == 8
 
 
+def test_nothing_of_a_deleted_tool_is_kept(library: Library, tmp_path: Path) -> None:
+    library.maps.build(library.tools(), "pca")
+    library.delete_tool("other")
+    library.maps.build(library.tools(), "pca")
+    (file,) = (tmp_path / "library").rglob("*-map-*.arrays")
+    assert b"sea0.md" in file.read_bytes()
+    assert b"star0.md" not in file.read_bytes()
+
+
 def point(tool: str = "docs", day: str = "", *tags: str) -> MapPoint:
     return MapPoint(Tool(tool), ListedDocument("a.md", "A", day, tags, "text/markdown", 1, 0, LineSpan()), 0, 0)
 

@@ -147,8 +147,14 @@ class DocumentMaps:
             save_arrays(
                 self._path(key), arrays, format_version=_FORMAT_VERSION, stamp={"tools": computed.stamp}, durable=False
             )
-            files = sorted(self._folder.glob(f"{self._store.id[:12]}-map-*.arrays"), key=_modified, reverse=True)
-            for path in files[_MAX_FILES:]:
+            self._delete_old_files(self._folder)
+
+    def _delete_old_files(self, folder: Path) -> None:
+        """Delete all files but the newest, and those that name documents of a tool that was deleted."""
+        tool_ids = {tool.id for tool in self._store.tools.all()}
+        files = sorted(folder.glob(f"{self._store.id[:12]}-map-*.arrays"), key=_modified, reverse=True)
+        for position, path in enumerate(files):
+            if position >= _MAX_FILES or not _tool_ids(path) <= tool_ids:
                 path.unlink(missing_ok=True)
 
     def _load(self, key: str, embedder: str) -> DocumentMap | None:
@@ -177,6 +183,17 @@ def _read_map(arrays: dict[str, npt.NDArray[Any]], stamp: dict[str, Any], embedd
     if positions.shape != (len(names), 2) or not fits_axes or not all(np.isfinite(a).all() for a in (positions, axes)):
         raise ValueError(positions.shape)
     return DocumentMap(Layout(positions, mean, axes), names, embedder, [[int(a), int(b)] for a, b in stamp["tools"]])
+
+
+def _tool_ids(path: Path) -> set[int]:
+    """Return the tools of a file; none if it is damaged."""
+    from bunko.array_file import DamagedArrayFile, load_arrays
+
+    try:
+        _, stamp = load_arrays(path, format_version=_FORMAT_VERSION, verify_checksum=False)
+        return {int(tool_id) for tool_id, _ in stamp["tools"]}
+    except (DamagedArrayFile, ValueError, KeyError, TypeError):
+        return set()
 
 
 def _key(layout: str, embedder: str, tool_ids: list[int]) -> str:
