@@ -63,7 +63,7 @@ def test_a_wrong_token_is_a_sentence_that_does_not_show_it(tmp_path: Path, serve
 
 def test_a_server_that_ends_is_a_sentence_and_is_used_again_when_it_is_back(tmp_path: Path, server: Process) -> None:
     async def run() -> None:
-        async with connect_servers(listed(tmp_path, server, server.token()), start_timeout=2) as connections:
+        async with connect_servers(listed(tmp_path, server, server.token()), start_timeout=20) as connections:
             manager = MCPManager(connections, call_timeout=10)
             await manager.call_tool("search", {"query": "京都"})
             server._process.terminate()

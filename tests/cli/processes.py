@@ -79,6 +79,7 @@ class TerminalProcess:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         command = [sys.executable, "-m", "bunko", *map(str, arguments)]
+        env = {name: value for name, value in env.items() if name not in ("COLUMNS", "LINES")}
         self.process = subprocess.Popen(
             command, stdin=theirs, stdout=theirs if stdout is None else stdout, stderr=theirs, env=env,
             start_new_session=True, cwd=cwd, preexec_fn=_take_terminal,

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -162,12 +163,9 @@ def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(tmp_path: Path, run: 
         "--output-dir", str(tmp_path / "out"),
     ]  # fmt: skip
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as process:
-        assert process.stderr is not None
-        seen = ""
-        while "Measuring" not in seen:
-            line = process.stderr.readline()
-            assert line, seen
-            seen += line
+        while not (tmp_path / "out" / "sweep.json").exists():  # written after the first points
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     assert process.returncode == 130
