@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import anyio
 
 from bunko.interfaces.api.app import build_api
-from bunko.interfaces.http.authorization import Identity
+from bunko.interfaces.http.authorization import ClientIdentity
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.types.access import ALL_RIGHTS, Caller, Rights
@@ -74,7 +74,7 @@ class ApiClient:
             "path": raw_path, "raw_path": raw_path.encode(), "root_path": "",
             "query_string": urlencode(query, doseq=True).encode(),
             "headers": [(name.lower().encode(), value.encode()) for name, value in sent.items()],
-            "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8765), "bunko.identity": Identity(self.caller),
+            "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8765), "bunko.identity": ClientIdentity(self.caller),
         }  # fmt: skip
         messages: list[Any] = []
 

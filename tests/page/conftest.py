@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bunko.interfaces.http.authorization import Identity
+from bunko.interfaces.http.authorization import ClientIdentity
 from bunko.interfaces.page.app import build_page
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
@@ -69,7 +69,7 @@ def visit(library: Library) -> Visitor:
         registry = ToolRegistry(lambda: library, read_only=read_only)
         app = build_page(registry)
         caller = Caller("tester", "http", rights, is_owner=is_owner)
-        identity = Identity(caller, is_local_user=is_local)
+        identity = ClientIdentity(caller, is_local_user=is_local)
 
         async def identified(scope: Scope, receive: Receive, send: Send) -> None:
             await app({**scope, "bunko.identity": identity}, receive, send)

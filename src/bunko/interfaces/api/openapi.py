@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from bunko import __version__
 from bunko.interfaces.api import problems
 from bunko.interfaces.api.endpoint import PREFIX, Endpoint
-from bunko.interfaces.api.problems import Problem
+from bunko.interfaces.api.problems import ProblemFields
 from bunko.interfaces.api.routes import all_endpoints
 
 _REFERENCES = "#/components/schemas/{model}"
@@ -27,7 +27,7 @@ _JSON = "application/json"
 def describe_api() -> dict[str, Any]:
     """Return the description of all endpoints."""
     endpoints = all_endpoints()
-    shapes: dict[Any, TypeAdapter[Any]] = {Problem: TypeAdapter(Problem)}
+    shapes: dict[Any, TypeAdapter[Any]] = {ProblemFields: TypeAdapter(ProblemFields)}
     for endpoint in endpoints:
         shapes |= {shape: TypeAdapter(shape) for shape in (endpoint.reply, endpoint.body) if shape is not None}
     schemas, components = TypeAdapter.json_schemas(
@@ -115,6 +115,6 @@ def _responses(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
     statuses |= set(_CHANGE_ERRORS) if endpoint.right == "write" else set()
     statuses |= set(_BODY_ERRORS) if endpoint.body is not None else set()
     for status in sorted(statuses):
-        content = {problems.MEDIA_TYPE: {"schema": schemas[Problem]}}
+        content = {problems.MEDIA_TYPE: {"schema": schemas[ProblemFields]}}
         responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
     return responses

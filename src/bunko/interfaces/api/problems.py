@@ -40,7 +40,7 @@ STATUSES: Mapping[str, int] = {
 }
 
 
-class Problem(TypedDict):
+class ProblemFields(TypedDict):
     """What went wrong, and what to do."""
 
     type: str  # of all problems of this kind
@@ -67,10 +67,10 @@ def error_status(error: BunkoError) -> int:
     return error.status if isinstance(error, RequestError) else STATUSES[error.code]
 
 
-def problem_of(error: BunkoError, language: Language = "en") -> Problem:
+def problem_of(error: BunkoError, language: Language = "en") -> ProblemFields:
     """Return an error as problem details; its message and hint are in the language of the client."""
     title = (type(error).__doc__ or "").split("\n")[0].rstrip(".").split(";")[0]
-    problem: Problem = {
+    problem: ProblemFields = {
         "type": f"/problems/{error.code}",
         "title": title,
         "status": error_status(error),

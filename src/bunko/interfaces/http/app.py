@@ -15,7 +15,7 @@ from bunko.activity import set_listener
 from bunko.interfaces.http.authorization import Authorizer, TokenGuard, is_local_user
 from bunko.interfaces.http.client_logs import limit_client_logs
 from bunko.interfaces.http.connections import LimitedConnection
-from bunko.interfaces.http.endpoints import CountRequests, Endpoint, MetricsPage, answer_health, answer_readiness
+from bunko.interfaces.http.endpoints import CountRequests, MetricsPage, PathEndpoint, answer_health, answer_readiness
 from bunko.interfaces.http.host_check import HostCheck, allowed_addresses
 from bunko.interfaces.http.limits import BodyLimit, RateLimit
 from bunko.interfaces.http.metrics import ServerMetrics
@@ -56,7 +56,7 @@ def build_app(
     authorizer = Authorizer(registry, token, links)
     app: ASGIApp = PartRouter(_build_parts(registry, parts, addresses, host=host, stateless=stateless))
     # Behind the token: from behind a proxy on the same machine, every client seems to be on loopback.
-    app = Endpoint(app, "/metrics", MetricsPage(metrics, registry, readiness).answer)
+    app = PathEndpoint(app, "/metrics", MetricsPage(metrics, registry, readiness).answer)
     if requests_per_second:
         app = RateLimit(app, requests_per_second)
     if "page" in parts:
@@ -68,8 +68,8 @@ def build_app(
         app = TokenGuard(app, authorizer)
     app = BodyLimit(app)
     # In front of it: load balancers have no token. They learn nothing but a sentence that names nothing.
-    app = Endpoint(app, "/readyz", partial(answer_readiness, readiness))
-    app = Endpoint(app, "/healthz", answer_health)
+    app = PathEndpoint(app, "/readyz", partial(answer_readiness, readiness))
+    app = PathEndpoint(app, "/healthz", answer_health)
     return CountRequests(ResponseHeaders(HostCheck(app, addresses)), metrics)
 
 

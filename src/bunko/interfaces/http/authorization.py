@@ -54,7 +54,7 @@ _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ClientIdentity:
     """Who sends a request, and by what."""
 
     caller: Caller
@@ -75,13 +75,13 @@ def is_local_user(request: Any) -> bool:
     return _identity_of(request).is_local_user and client[0] in LOOPBACK_HOSTS
 
 
-def find_identity(scope: Scope) -> Identity | None:
+def find_identity(scope: Scope) -> ClientIdentity | None:
     """Return who sends a request, or None for one that anybody may send."""
     identity = scope.get(_IDENTITY_KEY)
-    return identity if isinstance(identity, Identity) else None
+    return identity if isinstance(identity, ClientIdentity) else None
 
 
-def _identity_of(request: Any) -> Identity:
+def _identity_of(request: Any) -> ClientIdentity:
     identity = find_identity(request.scope) if request is not None else None
     if identity is None:
         raise AccessDenied("Nobody has checked who sends this request", hint=ASK_HINT)
@@ -101,16 +101,16 @@ class Authorizer:
         self._used_at: dict[str, float] = {}
         self._workers = Workers("checks of tokens", max_threads=_MAX_THREADS, max_wait_seconds=_MAX_WAIT_SECONDS)
 
-    async def find_bearer(self, text: str) -> Identity | None:
+    async def find_bearer(self, text: str) -> ClientIdentity | None:
         """Return whose token this is, or None if it is unknown, revoked or expired."""
         if hmac.compare_digest(token_digest(text), self._server_digest):
-            return Identity(SERVER_CALLER)
+            return ClientIdentity(SERVER_CALLER)
         if not text.startswith(TOKEN_PREFIX):  # no reason to read the library
             return None
         await self._load_tokens()
         return _identity_by(find_token(self._tokens, text))
 
-    async def find_session(self, value: str) -> Identity | None:
+    async def find_session(self, value: str) -> ClientIdentity | None:
         """Return whose session this is, or None if it has ended or its token is no longer valid."""
         session = parse_session(value)
         if session is None:
@@ -118,9 +118,9 @@ class Authorizer:
         if session.kind == "local":
             sessions = self._local_sessions
             is_valid = sessions is not None and sessions.is_valid(session, self._server_digest)
-            return Identity(local_caller("http"), is_local_user=True) if is_valid else None
+            return ClientIdentity(local_caller("http"), is_local_user=True) if is_valid else None
         if session.kind == "server":
-            return Identity(SERVER_CALLER) if self._sessions.is_valid(session, self._server_digest) else None
+            return ClientIdentity(SERVER_CALLER) if self._sessions.is_valid(session, self._server_digest) else None
         await self._load_tokens()
         token = next((token for token in self._tokens if token.name == session.name), None)
         if token is None or is_expired(token) or not self._sessions.is_valid(session, token.digest):
@@ -143,7 +143,7 @@ class Authorizer:
             return None
         return self._local_sessions.create("local", "", self._server_digest)
 
-    async def mark_used(self, identity: Identity) -> None:
+    async def mark_used(self, identity: ClientIdentity) -> None:
         """Record that a token of the library was used, at most once a minute."""
         token = identity.token
         if token is None or time.monotonic() - self._used_at.get(token.name, -_USED_SECONDS) < _USED_SECONDS:
@@ -161,11 +161,11 @@ class Authorizer:
                 self._loaded_at = started_at
 
 
-def _identity_by(token: Token | None) -> Identity | None:
-    return Identity(Caller(token.name, "http", token.rights), token) if token is not None else None
+def _identity_by(token: Token | None) -> ClientIdentity | None:
+    return ClientIdentity(Caller(token.name, "http", token.rights), token) if token is not None else None
 
 
-Find = Callable[[], Awaitable[Identity | None]]
+Find = Callable[[], Awaitable[ClientIdentity | None]]
 
 
 class TokenGuard:

@@ -19,7 +19,7 @@ from bunko.interfaces.worker_threads import Workers
 _STATE_SECONDS = 5.0  # for the numbers that only the library knows; without them, the rest is still published
 
 
-class Endpoint:
+class PathEndpoint:
     """Answers GET and HEAD for one path; all other requests go on to an app."""
 
     def __init__(self, app: ASGIApp, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:

@@ -26,7 +26,7 @@ _KINDS: tuple[Kind, ...] = ("local", "server", "token")
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """What the cookie of a browser says; believe it only if `Sessions.is_valid`."""
 
     kind: Kind
@@ -47,7 +47,7 @@ class Sessions:
         content = f"{kind}.{expires}.{_encode(name.encode())}"
         return f"{content}.{_encode(self._sign(kind, name, expires, digest))}"
 
-    def is_valid(self, session: Session, digest: str) -> bool:
+    def is_valid(self, session: BrowserSession, digest: str) -> bool:
         """Return whether a session was made here from the token with this digest, and has not expired."""
         expected = self._sign(session.kind, session.name, session.expires, digest)
         return hmac.compare_digest(expected, session.signature) and time.time() < session.expires
@@ -78,7 +78,7 @@ class LoginLinks:
         return time.monotonic() < self._deadlines.pop(_digest(token), 0.0)
 
 
-def parse_session(value: str) -> Session | None:
+def parse_session(value: str) -> BrowserSession | None:
     """Return what a cookie says, or None if it is none of ours."""
     parts = value.split(".") if len(value) <= _MAX_COOKIE_CHARS else []
     if len(parts) != 4 or not (parts[1].isascii() and parts[1].isdigit()):
@@ -88,7 +88,7 @@ def parse_session(value: str) -> Session | None:
         name, signature = _decode(parts[2]).decode(), _decode(parts[3])
     except (binascii.Error, ValueError):
         return None
-    return Session(kind, name, int(parts[1]), signature) if kind else None
+    return BrowserSession(kind, name, int(parts[1]), signature) if kind else None
 
 
 def session_cookie(scope: Scope) -> str:

@@ -11,7 +11,7 @@ from bunko.interfaces.http.authorization import is_local_user
 from bunko.interfaces.page.answering import PageView
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
-from bunko.interfaces.page.results import Segment, mark_terms
+from bunko.interfaces.page.results import TextSegment, mark_terms
 from bunko.interfaces.text import single_line
 from bunko.library.document_files import document_file
 from bunko.readers.outline import unify_line_ends
@@ -43,11 +43,11 @@ _PROSE_TYPES = ("text/markdown", "text/plain", "text/html", "text/org", "applica
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DocumentLine:
     """A line of a document as it is shown."""
 
     number: int
-    segments: list[Segment]
+    segments: list[TextSegment]
     level: int  # of a heading; 0 for other lines
     is_hit: bool
     is_cut: bool  # at its beginning or end
@@ -145,7 +145,7 @@ class _LineShower:
         self._levels = {heading.line: heading.level for heading in _headings(document)}
         self._at_line, self._at_column = _locate(document.text, at)
 
-    def show(self, index: int, text: str) -> Line:
+    def show(self, index: int, text: str) -> DocumentLine:
         """Return a line by its index in the document."""
         number = self._document.lines.file_line(index + 1)
         is_hit = self._hit is not None and self._hit[0] <= number <= self._hit[1]
@@ -154,9 +154,9 @@ class _LineShower:
             column = self._at_column if index == self._at_line and is_hit else 0
             start = max(min(column - _CHARS_BEFORE_HIT, len(text) - _LINE_CHARS), 0)
         visible = remove_hidden_chars(text[start : start + _LINE_CHARS])
-        segments = mark_terms(visible, self._terms) if is_hit and self._terms.weights else [Segment(visible)]
+        segments = mark_terms(visible, self._terms) if is_hit and self._terms.weights else [TextSegment(visible)]
         level = 0 if self._document.lines.is_single_line else self._levels.get(number, 0)
-        return Line(number, segments, level, is_hit, is_cut=len(text) > _LINE_CHARS)
+        return DocumentLine(number, segments, level, is_hit, is_cut=len(text) > _LINE_CHARS)
 
 
 def _locate(text: str, offset: int) -> tuple[int, int]:

@@ -26,7 +26,7 @@ _HEADING_MARK = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class TextSegment:
     """A part of a text, and whether it is a term of the query."""
 
     text: str
@@ -41,7 +41,7 @@ class Result:
     key: str  # the same for the same passage in another list
     name: str
     trail: list[str]  # the title and headings above it
-    excerpt: list[Segment]
+    excerpt: list[TextSegment]
     tool: str
     uri: str
     location: str
@@ -73,17 +73,17 @@ def result_key(item: PageItem) -> str:
     return f"{hit.tool}/{hit.uri}/{hit.chunk.index}"
 
 
-def mark_terms(text: str, terms: SnippetTerms) -> list[Segment]:
+def mark_terms(text: str, terms: SnippetTerms) -> list[TextSegment]:
     """Return a text cut into parts, with those that are terms of the query marked."""
     return [segment for segment in _cut(text, 0, len(text), highlight_ranges(text, terms)) if segment.text]
 
 
-def _cut(text: str, start: int, end: int, marks: Sequence[tuple[int, int]]) -> Iterator[Segment]:
+def _cut(text: str, start: int, end: int, marks: Sequence[tuple[int, int]]) -> Iterator[TextSegment]:
     for mark_start, mark_end in marks:
-        yield Segment(text[start:mark_start])
-        yield Segment(text[mark_start:mark_end], is_marked=True)
+        yield TextSegment(text[start:mark_start])
+        yield TextSegment(text[mark_start:mark_end], is_marked=True)
         start = mark_end
-    yield Segment(text[start:end])
+    yield TextSegment(text[start:end])
 
 
 def as_paragraph(text: str) -> str:
@@ -97,7 +97,7 @@ def _is_mostly_ascii(text: str) -> bool:
     return 2 * len(beginning.encode("ascii", "ignore")) >= len(beginning)
 
 
-def _excerpt(text: str, terms: SnippetTerms) -> list[Segment]:
+def _excerpt(text: str, terms: SnippetTerms) -> list[TextSegment]:
     """Return the part of a text around the terms of the query."""
     paragraph = as_paragraph(text)
     size = _EXCERPT_CHARS if _is_mostly_ascii(paragraph) else _JAPANESE_EXCERPT_CHARS
@@ -106,7 +106,7 @@ def _excerpt(text: str, terms: SnippetTerms) -> list[Segment]:
     # Marked as parts of the whole text, whose words are known already.
     marks = [(max(first, start), min(last, end)) for first, last in highlight_ranges(paragraph, terms)]
     marks = [(first, last) for first, last in marks if first < last]
-    segments = [Segment(before), *_cut(paragraph, start, end, marks), Segment(after)]
+    segments = [TextSegment(before), *_cut(paragraph, start, end, marks), TextSegment(after)]
     return [segment for segment in segments if segment.text]
 
 

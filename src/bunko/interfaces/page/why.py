@@ -18,7 +18,7 @@ _MIN_VISIBLE = 1.5  # a bar that is not 0 can be seen
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ScoreBar:
     """A bar of the picture."""
 
     kind: str  # bm25, vector, or the kind of a term
@@ -35,7 +35,7 @@ class TermRow:
     score: str
     counts: bool
     fields: list[str]
-    bar: Bar
+    bar: ScoreBar
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class PartRow:
     value: str
     weight: str
     points: str
-    bar: Bar
+    bar: ScoreBar
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _part_rows(parts: list[dict[str, Any]], highest: float) -> list[PartRow]:
     rows, x = [], 0.0
     for part in parts:
         width = _width(part["points"], highest)
-        bar = Bar(part["arm"], round(x, 1), width)
+        bar = ScoreBar(part["arm"], round(x, 1), width)
         rows.append(
             PartRow(
                 part["arm"], f"{part['score']:.4f}", part["rank"], f"{part['value']:.4f}", f"{part['weight']:.4f}",
@@ -104,7 +104,7 @@ def _part_rows(parts: list[dict[str, Any]], highest: float) -> list[PartRow]:
 
 
 def _term_row(term: dict[str, Any], highest: float) -> TermRow:
-    bar = Bar(term["kind"], 0.0, _width(term["score"], highest))
+    bar = ScoreBar(term["kind"], 0.0, _width(term["score"], highest))
     return TermRow(
         remove_hidden_chars(term["term"]), term["kind"], f"{term['score']:.4f}", term["score"] > 0, term["fields"], bar
     )

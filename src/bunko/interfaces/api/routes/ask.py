@@ -33,7 +33,7 @@ class AnswerCitation(TypedDict):
     added: bool
 
 
-class AnswerSentence(TypedDict):
+class SentenceFields(TypedDict):
     """A sentence, compared with the sources that it cites."""
 
     text: str
@@ -50,7 +50,7 @@ class AnswerReply(TypedDict):
     found: bool
     text: str
     model: str
-    sentences: list[AnswerSentence]
+    sentences: list[SentenceFields]
     sources: list[dict[str, Any]]
     prompt_tokens: int | None
     answer_tokens: int | None

@@ -87,7 +87,7 @@ class DocumentReply(TypedDict):
     next_cursor: NotRequired[str]
 
 
-class OutlineHeading(TypedDict):
+class HeadingFields(TypedDict):
     """A heading and its line."""
 
     level: int
@@ -101,7 +101,7 @@ class OutlineReply(TypedDict):
     tool: str
     path: str
     title: str
-    headings: list[OutlineHeading]
+    headings: list[HeadingFields]
 
 
 def list_documents(call: Call, query: ListQuery) -> dict[str, Any]:

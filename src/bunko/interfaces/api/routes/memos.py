@@ -35,7 +35,7 @@ class RecentQuery(MemosQuery):
     limit: int = Field(10, ge=1, le=_MAX_MEMOS, description="Number of memos")
 
 
-class Memo(TypedDict):
+class MemoFields(TypedDict):
     """A memo with its beginning."""
 
     tool: str
@@ -50,7 +50,7 @@ class Memo(TypedDict):
 class RecentReply(TypedDict):
     """The latest memos."""
 
-    memos: list[Memo]
+    memos: list[MemoFields]
 
 
 class TagCount(TypedDict):

@@ -50,7 +50,7 @@ class JudgeQuery(Shape):
     top_k: int = Field(5, ge=1, le=100, description="Results of each search mode")
 
 
-class JudgedDocument(TypedDict):
+class JudgedDocumentFields(TypedDict):
     """A document that was found, and its grade."""
 
     path: str
@@ -73,7 +73,7 @@ class JudgementsReply(JudgedCounts):
     """What is judged and what is not."""
 
     waiting: NotRequired[list[str]]  # recorded searches
-    documents: NotRequired[list[JudgedDocument]]
+    documents: NotRequired[list[JudgedDocumentFields]]
 
 
 class Judgement(Shape):

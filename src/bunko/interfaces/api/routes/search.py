@@ -67,7 +67,7 @@ class SearchQuery(Shape):
         )
 
 
-class ArmScore(TypedDict):
+class ArmScoreFields(TypedDict):
     """The score and rank that words or meaning gave a hit."""
 
     score: float | None
@@ -81,7 +81,7 @@ class Expansion(TypedDict):
     term: str
 
 
-class ScorePart(TypedDict):
+class ScorePartFields(TypedDict):
     """What words or meaning add to a score: value × weight are its points."""
 
     arm: str
@@ -92,7 +92,7 @@ class ScorePart(TypedDict):
     points: float | None
 
 
-class TermScore(TypedDict):
+class TermScoreFields(TypedDict):
     """What one term adds to the score by words."""
 
     term: str
@@ -101,17 +101,17 @@ class TermScore(TypedDict):
     fields: list[str]
 
 
-class Explanation(TypedDict):
+class ExplanationFields(TypedDict):
     """Why a hit was found; the points of its parts add up to its score."""
 
     lane: str
     terms: list[str]
     expansions: list[Expansion]
-    bm25: ArmScore | None
-    vector: ArmScore | None
+    bm25: ArmScoreFields | None
+    vector: ArmScoreFields | None
     fusion: str
-    parts: list[ScorePart]
-    term_scores: list[TermScore]
+    parts: list[ScorePartFields]
+    term_scores: list[TermScoreFields]
     best_sentence: str
 
 
@@ -122,7 +122,7 @@ class LeftOut(TypedDict):
     after: int
 
 
-class Result(TypedDict):
+class ResultFields(TypedDict):
     """A passage that was found."""
 
     tool: str
@@ -153,10 +153,10 @@ class Result(TypedDict):
     fetched_at: NotRequired[str]
     more_in_document: NotRequired[int]
     truncated: NotRequired[bool]
-    explain: NotRequired[Explanation]
+    explain: NotRequired[ExplanationFields]
 
 
-class Freshness(TypedDict):
+class FreshnessFields(TypedDict):
     """Which state of the documents was searched."""
 
     generation: int
@@ -167,12 +167,12 @@ class Freshness(TypedDict):
 class SearchReply(TypedDict):
     """A page of results."""
 
-    results: list[Result]
+    results: list[ResultFields]
     total_chunks: int
     query: str
     mode: str
     truncated: bool
-    freshness: Freshness
+    freshness: FreshnessFields
     note: str
     rewritten: NotRequired[str]
     next_cursor: NotRequired[str]

@@ -10,7 +10,7 @@ from bunko.interfaces.api.endpoint import Call, Endpoint
 from bunko.interfaces.serialize_library import embedder_to_dict
 
 
-class Setting(TypedDict):
+class SettingFields(TypedDict):
     """A setting, and where its value comes from; secrets are masked."""
 
     key: str
@@ -21,10 +21,10 @@ class Setting(TypedDict):
 class SettingsReply(TypedDict):
     """All settings."""
 
-    settings: list[Setting]
+    settings: list[SettingFields]
 
 
-class Embedder(TypedDict):
+class EmbedderFields(TypedDict):
     """An embedder, and what it lacks."""
 
     name: str
@@ -41,7 +41,7 @@ class Embedder(TypedDict):
 class EmbeddersReply(TypedDict):
     """All embedders."""
 
-    embedders: list[Embedder]
+    embedders: list[EmbedderFields]
 
 
 def show_settings(call: Call) -> dict[str, Any]:

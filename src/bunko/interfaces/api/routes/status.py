@@ -11,14 +11,14 @@ from bunko.interfaces.api.endpoint import Call, Endpoint
 from bunko.interfaces.serialize_library import status_to_dict
 
 
-class IndexFields(TypedDict):
+class IndexStateFields(TypedDict):
     """The index that answers searches."""
 
     kind: str
     location: str
 
 
-class IndexState(TypedDict):
+class IndexStateFields(TypedDict):
     """How far the index of a tool has followed the library."""
 
     generation: int
@@ -52,11 +52,11 @@ class ToolState(TypedDict):
     last_import: str
     rebuild_documents: int | None
     built: dict[str, Any]
-    index: IndexState
+    index: IndexStateFields
     problems: list[FileProblem]
 
 
-class EmbeddingUsage(TypedDict):
+class UsageFields(TypedDict):
     """How much imports have used an embedder."""
 
     texts: int
@@ -73,9 +73,9 @@ class StatusReply(TypedDict):
     generation: int
     bytes: int
     derived_bytes: int
-    index: IndexFields
+    index: IndexStateFields
     tools: list[ToolState]
-    embedders: dict[str, EmbeddingUsage]
+    embedders: dict[str, UsageFields]
 
 
 def show_status(call: Call) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class IndexedDocument(TypedDict):
     language: str
 
 
-class ToolDetails(ToolState):
+class ToolDetailsFields(ToolState):
     """A tool with what it holds."""
 
     description: str
@@ -185,7 +185,7 @@ class RoutingReply(TypedDict):
     warnings: list[dict[str, Any]]
 
 
-class ImportOptions(Shape):
+class ImportBody(Shape):
     """How to import a tool."""
 
     mode: Literal["update", "replace"] = Field("update", description="Its changes, or all of it anew")
@@ -249,7 +249,7 @@ def delete_tool(call: Call, name: str) -> dict[str, Any]:
     return {"name": call.library.tool_care.delete(name).name}
 
 
-def import_tool(call: Call, name: str, body: ImportOptions) -> dict[str, Any]:
+def import_tool(call: Call, name: str, body: ImportBody) -> dict[str, Any]:
     """Import a tool in the background."""
     tool = call.library.tool_care.check_import(name)
 
@@ -275,7 +275,7 @@ ENDPOINTS = [
     Endpoint("GET", "/tools", list_tools, ToolsReply, right="read"),
     Endpoint("POST", "/tools", add_tool, ToolFields, right="write", status=201),
     Endpoint("GET", "/tools/routing", check_routing, RoutingReply, right="read", is_long=True),
-    Endpoint("GET", "/tools/{name}", show_tool, ToolDetails, right="read"),
+    Endpoint("GET", "/tools/{name}", show_tool, ToolDetailsFields, right="read"),
     Endpoint("PATCH", "/tools/{name}", change_tool, ToolFields, right="write"),
     Endpoint("DELETE", "/tools/{name}", delete_tool, DeletedReply, right="write"),
     Endpoint("POST", "/tools/{name}/import", import_tool, StartedReply, right="write", status=202),

@@ -67,7 +67,7 @@ class Crawl(Shape):
     )
 
 
-class PageQuery(Shape):
+class WebPageQuery(Shape):
     """A page."""
 
     url: Url
@@ -105,7 +105,7 @@ def crawl_site(call: Call, body: Crawl) -> dict[str, Any]:
     return start_job(call, "crawl", run, body.url)
 
 
-def delete_web_page(call: Call, query: PageQuery) -> dict[str, Any]:
+def delete_web_page(call: Call, query: WebPageQuery) -> dict[str, Any]:
     """Delete a page."""
     url, chunks = call.library.web.delete_page(query.url)
     return {"url": url, "chunks": chunks}
