@@ -134,7 +134,7 @@ class Filter:
     until: str = ""
     zone: str = ""  # time zone of since and until, such as Asia/Tokyo; empty: the system's
     selection: str = ""  # the id of documents that somebody has chosen
-    chosen: Mapping[int, frozenset[str]] | None = field(default=None, repr=False, compare=False)  # their uris by tool
+    selected_uris: Mapping[int, frozenset[str]] | None = field(default=None, repr=False, compare=False)  # by tool
 
     def __bool__(self) -> bool:
         return bool(self.path or self.tags or self.since or self.until or self.selection)

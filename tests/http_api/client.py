@@ -74,7 +74,8 @@ class ApiClient:
             "path": raw_path, "raw_path": raw_path.encode(), "root_path": "",
             "query_string": urlencode(query, doseq=True).encode(),
             "headers": [(name.lower().encode(), value.encode()) for name, value in sent.items()],
-            "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8765), "bunko.identity": ClientIdentity(self.caller),
+            "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8765),
+            "bunko.identity": ClientIdentity(self.caller),
         }  # fmt: skip
         messages: list[Any] = []
 

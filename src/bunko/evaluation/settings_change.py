@@ -67,8 +67,8 @@ def build_meter(library: Library, tool: Tool) -> SettingsMeter | None:
     if not path.exists():
         return None
     try:
-        known = set(library.store.documents.fingerprints(tool.id))
-        queries = tuple(query for query in load_queries(path, known, []) if query.is_answerable)[:_MAX_QUERIES]
+        uris = set(library.store.documents.fingerprints(tool.id))
+        queries = tuple(query for query in load_queries(path, uris, []) if query.is_answerable)[:_MAX_QUERIES]
     except BunkoError:  # a file that cannot be read is reported by the commands that write it
         return None
     return SettingsMeter(library, tool, queries) if queries else None

@@ -41,8 +41,8 @@ def count_tags_by_year(
             for tag in set(document.tags):
                 counts[tag][day.year] += 1
     ranked = sorted(counts, key=lambda tag: (-counts[tag].total(), tag))[:limit]
-    shown = {year for tag in ranked for year in counts[tag]}
-    years = list(range(min(shown), max(shown) + 1)) if shown else []
+    tagged_years = {year for tag in ranked for year in counts[tag]}
+    years = list(range(min(tagged_years), max(tagged_years) + 1)) if tagged_years else []
     return years, [TagYears(tag, counts[tag].total(), [counts[tag][year] for year in years]) for tag in ranked]
 
 

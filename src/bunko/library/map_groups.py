@@ -45,29 +45,29 @@ def _group_values(values: Sequence[Sequence[str]]) -> tuple[list[MapGroup], list
     rank_of = {value: rank for rank, value in enumerate(ranked[:MAX_GROUPS])}
     keys = [min((rank_of.get(value, MAX_GROUPS) for value in those), default=MAX_GROUPS + 1) for those in values]
     sizes = Counter(keys)
-    shown = [rank for rank in range(MAX_GROUPS + 2) if sizes[rank]]
+    used_ranks = [rank for rank in range(MAX_GROUPS + 2) if sizes[rank]]
     groups = []
-    for rank in shown:
+    for rank in used_ranks:
         if rank < MAX_GROUPS:
             groups.append(MapGroup(ranked[rank], "value", sizes[rank]))
         else:
             groups.append(MapGroup("", "other" if rank == MAX_GROUPS else "none", sizes[rank]))
-    return groups, [shown.index(key) for key in keys]
+    return groups, [used_ranks.index(key) for key in keys]
 
 
 def _group_years(years: Sequence[str]) -> tuple[list[MapGroup], list[int]]:
-    known = sorted(set(years) - {""})
-    first_shown = known[-MAX_GROUPS:][0] if known else ""
+    all_years = sorted(set(years) - {""})
+    first_shown = all_years[-MAX_GROUPS:][0] if all_years else ""
     keys = [year if year >= first_shown or not year else "0" for year in years]
     sizes = Counter(keys)
-    shown = sorted(set(keys) - {""}) + ([""] if "" in sizes else [])
+    sorted_keys = sorted(set(keys) - {""}) + ([""] if "" in sizes else [])
     groups = []
-    for key in shown:
+    for key in sorted_keys:
         if key == "0":
             groups.append(MapGroup(first_shown, "earlier", sizes[key]))
         else:
             groups.append(MapGroup(key, "value" if key else "none", sizes[key]))
-    return groups, [shown.index(key) for key in keys]
+    return groups, [sorted_keys.index(key) for key in keys]
 
 
 def _year(point: MapPoint, zone: tzinfo | None) -> str:

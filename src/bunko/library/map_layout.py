@@ -89,10 +89,10 @@ def _principal_axes(centred: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]
         basis = np.linalg.qr(centred.T @ (centred @ basis))[0].astype(np.float32)
     # Within the space that was found, the axes in the order of their lengths.
     _, _, directions = np.linalg.svd(centred @ basis, full_matrices=False)
-    found = (basis @ directions.T)[:, :2]
+    principal_axes = (basis @ directions.T)[:, :2]
     # The largest number of an axis is positive, so that the same vectors always look the same.
-    signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])])
-    axes[:, : found.shape[1]] = found * np.where(signs == 0, 1, signs)
+    signs = np.sign(principal_axes[np.abs(principal_axes).argmax(axis=0), np.arange(principal_axes.shape[1])])
+    axes[:, : principal_axes.shape[1]] = principal_axes * np.where(signs == 0, 1, signs)
     return axes
 
 

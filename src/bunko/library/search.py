@@ -289,9 +289,9 @@ class Searcher:
         now = self.local_time()
         since = resolve_date(where.since, now) if where.since else ""
         until = resolve_date(where.until, now) if where.until else ""
-        chosen = load_selection(self._store, where.selection) if where.selection else None
+        selected_uris = load_selection(self._store, where.selection) if where.selection else None
         zone = self._settings.search.timezone or where.zone
-        return replace(where, since=since, until=until, zone=zone, chosen=chosen)
+        return replace(where, since=since, until=until, zone=zone, selected_uris=selected_uris)
 
     def passages(
         self,

@@ -21,16 +21,16 @@ _ID_CHARS = 20
 def store_selection(store: Store, documents: Mapping[str, Sequence[str]]) -> str:
     """Store URIs by the names of their tools for a year, and return their id: the same for the same documents."""
     tools = catalog.tools(store)
-    chosen: dict[str, list[str]] = {}
+    uris_by_tool: dict[str, list[str]] = {}
     for name, uris in documents.items():
         tool = catalog.find_tool(tools, name)
         if tool is None:
             raise catalog.unknown_tool_error(name, ", ".join(tool.name for tool in tools) or "none yet")
-        chosen[str(tool.id)] = sorted(set(uris) | set(chosen.get(str(tool.id), ())))
-    count = sum(map(len, chosen.values()))
+        uris_by_tool[str(tool.id)] = sorted(set(uris) | set(uris_by_tool.get(str(tool.id), ())))
+    count = sum(map(len, uris_by_tool.values()))
     if not 1 <= count <= MAX_DOCUMENTS:
         raise QueryError(f"{count} documents cannot be a selection", hint=f"Choose 1 to {MAX_DOCUMENTS}.")
-    content = json.dumps({tool_id: chosen[tool_id] for tool_id in sorted(chosen)})
+    content = json.dumps({tool_id: uris_by_tool[tool_id] for tool_id in sorted(uris_by_tool)})
     selection = hashlib.sha256(f"{store.id}\n{content}".encode()).hexdigest()[:_ID_CHARS]
     now = time.time()
     answers = {selection.encode(): (content, now + _SECONDS)}
@@ -47,6 +47,6 @@ def load_selection(store: Store, selection: str) -> dict[int, frozenset[str]]:
         raise UnknownName(
             f"There is no selection {selection[:80]!r}", hint="Choose the documents again, on the map or with the API."
         )
-    chosen = json.loads(content)
+    uris_by_tool = json.loads(content)
     tool_ids = {tool.id for tool in catalog.tools(store)}
-    return {int(tool_id): frozenset(uris) for tool_id, uris in chosen.items() if int(tool_id) in tool_ids}
+    return {int(tool_id): frozenset(uris) for tool_id, uris in uris_by_tool.items() if int(tool_id) in tool_ids}

@@ -74,10 +74,10 @@ def document_matcher(where: Filter, tool_id: int) -> Callable[[str, str, frozens
     path = re.compile(glob_to_regex(where.path)) if where.path else None
     tags = frozenset(where.tags)
     zone = time_zone(where.zone)
-    chosen = (where.chosen or {}).get(tool_id, frozenset()) if where.selection else None
+    selected_uris = (where.selected_uris or {}).get(tool_id, frozenset()) if where.selection else None
 
     def matches(uri: str, date: str, document_tags: frozenset[str]) -> bool:
-        if chosen is not None and uri not in chosen:
+        if selected_uris is not None and uri not in selected_uris:
             return False
         if path is not None and path.match(uri) is None:
             return False

@@ -98,7 +98,7 @@ def test_a_filter_can_name_the_documents_of_each_tool(store: Store) -> None:
     first, second = store.tools.put(Tool("first")), store.tools.put(Tool("second"))
     for tool in (first, second):
         store.documents.write(tool.id, upsert=[prepared("a.md", "京都"), prepared("b.md", "京都")])
-    where = Filter(selection="x", chosen={first.id: frozenset({"b.md"})})
+    where = Filter(selection="x", selected_uris={first.id: frozenset({"b.md"})})
     assert where
     assert [document.uri for document in store.documents.find(first.id, where)] == ["b.md"]
     assert [document.uri for document in store.stats.recent_documents(first.id, where=where)] == ["b.md"]

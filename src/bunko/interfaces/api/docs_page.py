@@ -87,8 +87,8 @@ def _body_fields(api: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[
 
 def _resolve(api: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     reference = schema.get("$ref")
-    found: Mapping[str, Any] = api["components"]["schemas"][reference.rpartition("/")[2]] if reference else schema
-    return found
+    target: Mapping[str, Any] = api["components"]["schemas"][reference.rpartition("/")[2]] if reference else schema
+    return target
 
 
 def _type_name(api: Mapping[str, Any], schema: Mapping[str, Any]) -> str:

@@ -92,18 +92,18 @@ class Endpoint:
 
         The parts are still encoded, so that a name may contain a slash.
         """
-        own = self.segments
-        if "{path}" in own:
-            position = own.index("{path}")
-            tail = len(own) - position - 1
-            if len(segments) < len(own):
+        patterns = self.segments
+        if "{path}" in patterns:
+            position = patterns.index("{path}")
+            tail = len(patterns) - position - 1
+            if len(segments) < len(patterns):
                 return None
             path = "/".join(segments[position : len(segments) - tail])
             segments = [*segments[:position], path, *segments[len(segments) - tail :]]
-        if len(segments) != len(own):
+        if len(segments) != len(patterns):
             return None
         values = {}
-        for pattern, segment in zip(own, segments, strict=True):
+        for pattern, segment in zip(patterns, segments, strict=True):
             if pattern.startswith("{"):
                 values[pattern[1:-1]] = unquote(segment)
             elif pattern != segment:

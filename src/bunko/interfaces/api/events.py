@@ -55,15 +55,15 @@ class EventFeed:
 
     async def stream(self, caller: Caller) -> AsyncIterator[str]:
         """Yield the events that a caller may see, the current state first, until the client goes away."""
-        sent = _View()
+        last_view = _View()
         ends_at, sent_at = time.monotonic() + _MAX_STREAM_SECONDS, time.monotonic()
         with self._listening(caller):
             yield f"retry: {_RETRY_MILLISECONDS}\n\n"
             while time.monotonic() < ends_at:
                 view = self._views.get(caller)
-                events = list(_news(sent, view)) if view is not None else []
+                events = list(_news(last_view, view)) if view is not None else []
                 if view is not None:
-                    sent = view
+                    last_view = view
                 if not events and time.monotonic() - sent_at >= HEARTBEAT_SECONDS:
                     events = [": still here\n\n"]
                 for event in events:
@@ -95,8 +95,8 @@ class EventFeed:
                 _log.debug("No events: %s", error.message)
             except Exception:
                 _log.exception("Looking for events failed")
-            looked, self._looked = self._looked, asyncio.Event()
-            looked.set()
+            finished_look, self._looked = self._looked, asyncio.Event()
+            finished_look.set()
             await asyncio.sleep(_POLL_SECONDS)
 
     def _look(self, callers: list[Caller]) -> dict[Caller, _View]:
@@ -109,11 +109,11 @@ class EventFeed:
         return views
 
 
-def _news(sent: _View, view: _View) -> Iterator[str]:
-    if view.state != sent.state:
+def _news(last_view: _View, view: _View) -> Iterator[str]:
+    if view.state != last_view.state:
         yield _event("generation", _to_json({"generation": view.generation}))
     for job_id, content in view.jobs.items():
-        if sent.jobs.get(job_id) != content:
+        if last_view.jobs.get(job_id) != content:
             yield _event("job", content)
 
 

@@ -106,16 +106,16 @@ class LimitedConnection(H11Protocol):
             self._phase_timer = self.loop.call_later(seconds, self.transport.abort)
 
     def _make_room(self) -> bool:
-        others = [
+        open_connections = [
             other
             for other in self.connections
             if isinstance(other, LimitedConnection) and not other.transport.is_closing()
         ]
-        if len(others) < _MAX_CONNECTIONS:
+        if len(open_connections) < _MAX_CONNECTIONS:
             return True
-        idle = [other for other in others if other.cycle is None or other.cycle.response_complete]
-        incomplete = [other for other in others if other.conn.their_state is h11.SEND_BODY]
-        candidates = idle or incomplete or [other for other in others if other._is_stream()]
+        idle = [other for other in open_connections if other.cycle is None or other.cycle.response_complete]
+        incomplete = [other for other in open_connections if other.conn.their_state is h11.SEND_BODY]
+        candidates = idle or incomplete or [other for other in open_connections if other._is_stream()]
         if not candidates:
             return False
         min(candidates, key=lambda other: other._idle_since).transport.abort()

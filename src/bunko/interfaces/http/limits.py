@@ -90,10 +90,10 @@ class RateLimit:
         if identity is None:  # styles and scripts, which are in memory
             return 0.0
         name, moment = identity.caller.name, monotonic()
-        left, counted_at = self._buckets.pop(name, (self._capacity, moment))
-        left = min(self._capacity, left + (moment - counted_at) * self._per_second)
-        is_allowed = left >= 1
-        self._buckets[name] = (left - 1 if is_allowed else left, moment)
+        allowance, counted_at = self._buckets.pop(name, (self._capacity, moment))
+        allowance = min(self._capacity, allowance + (moment - counted_at) * self._per_second)
+        is_allowed = allowance >= 1
+        self._buckets[name] = (allowance - 1 if is_allowed else allowance, moment)
         if len(self._buckets) > _MAX_CALLERS:
             del self._buckets[next(iter(self._buckets))]
-        return 0.0 if is_allowed else (1 - left) / self._per_second
+        return 0.0 if is_allowed else (1 - allowance) / self._per_second

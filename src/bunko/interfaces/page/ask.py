@@ -51,13 +51,13 @@ class AskPage(PageView):
 
 def _answer_values(request: Request, answer: CheckedAnswer, *, strict: bool) -> dict[str, Any]:
     cited = visible_sources(answer, strict=strict)
-    others = [source for source in answer.sources if source not in cited]
+    uncited = [source for source in answer.sources if source not in cited]
     return {
         "is_found": is_answered(answer, strict=strict),
         "model": answer.model,
         "sentences": [_sentence_values(request, sentence) for sentence in visible_sentences(answer, strict=strict)],
         "sources": [_source_values(source, answer.question) for source in cited],
-        "others": [_source_values(source, answer.question) for source in others],
+        "others": [_source_values(source, answer.question) for source in uncited],
         "notices": [say(request, notice) for notice in answer.notices],
     }
 

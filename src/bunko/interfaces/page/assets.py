@@ -54,10 +54,10 @@ async def answer_asset(request: Request) -> Response:
 
 
 def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
-    found = []
+    files = []
     for entry in folder.iterdir():
         if entry.is_dir():
-            found += _walk(entry, f"{prefix}{entry.name}/")
+            files += _walk(entry, f"{prefix}{entry.name}/")
         elif not entry.name.startswith("."):
-            found.append((f"{prefix}{entry.name}", entry.read_bytes()))
-    return found
+            files.append((f"{prefix}{entry.name}", entry.read_bytes()))
+    return files

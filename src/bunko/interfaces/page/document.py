@@ -93,8 +93,8 @@ def show_document(
     hit_range = _parse_range(hit)
     start, end = _choose_part(text_lines, _to_index(hit_range, first_line), _to_index(_parse_range(lines), first_line))
     shower = _LineShower(document, hit_range, snippet_terms(terms) if terms else SnippetTerms({}), at)
-    shown = [shower.show(index, text) for index, text in enumerate(text_lines[start:end], start)]
-    known = {"hit": hit, "q": terms}
+    shown_lines = [shower.show(index, text) for index, text in enumerate(text_lines[start:end], start)]
+    parameters = {"hit": hit, "q": terms}
     part_size = max(end - start, 1)
     return {
         "tool": single_line(tool.name),
@@ -102,23 +102,28 @@ def show_document(
         "name": display_label(document.title) or single_line(document.uri).rpartition("/")[2],
         "date": document.date[:10],
         "tags": [display_label(tag) for tag in document.tags[:_MAX_TAGS]],
-        "blocks": [shown[position : position + _BLOCK_LINES] for position in range(0, len(shown), _BLOCK_LINES)],
+        "blocks": [
+            shown_lines[position : position + _BLOCK_LINES] for position in range(0, len(shown_lines), _BLOCK_LINES)
+        ],
         "is_prose": document.media_type.startswith(_PROSE_TYPES),
         "total_lines": len(text_lines),
         "first": first_line + start,
         "last": first_line + end - 1,
         "address": document_address(tool.name, document.uri),
         "before": document_address(
-            tool.name, document.uri, lines=f"{first_line + max(start - part_size, 0)}-{first_line + start - 1}", **known
+            tool.name,
+            document.uri,
+            lines=f"{first_line + max(start - part_size, 0)}-{first_line + start - 1}",
+            **parameters,
         )
         if start
         else "",
         "after": document_address(
-            tool.name, document.uri, lines=f"{first_line + end}-{first_line + end + part_size - 1}", **known
+            tool.name, document.uri, lines=f"{first_line + end}-{first_line + end + part_size - 1}", **parameters
         )
         if end < len(text_lines)
         else "",
-        "outline": _outline_links(tool, document, known),
+        "outline": _outline_links(tool, document, parameters),
         "api_path": document_address(tool.name, document.uri).replace("/documents/", "/api/v1/documents/", 1),
         "line": hit_range[0] if hit_range else first_line,
         "editor_link": _editor_link(library, tool, document, hit_range[0] if hit_range else 1),
@@ -196,7 +201,7 @@ def _choose_part(lines: list[str], hit: tuple[int, int] | None, wanted: tuple[in
     return start, end
 
 
-def _outline_links(tool: Tool, document: StoredDocument, known: dict[str, str]) -> list[dict[str, Any]]:
+def _outline_links(tool: Tool, document: StoredDocument, parameters: dict[str, str]) -> list[dict[str, Any]]:
     """Return the headings with their addresses; of very many, only those of the upper levels."""
     headings = _headings(document)
     for level in (6, 5, 4, 3, 2, 1):
@@ -209,7 +214,7 @@ def _outline_links(tool: Tool, document: StoredDocument, known: dict[str, str]) 
             "title": display_label(heading.title),
             "line": heading.line,
             "address": document_address(
-                tool.name, document.uri, lines=f"{heading.line}-{heading.line + _PART_LINES - 1}", **known
+                tool.name, document.uri, lines=f"{heading.line}-{heading.line + _PART_LINES - 1}", **parameters
             )
             + f"#L{heading.line}",
         }

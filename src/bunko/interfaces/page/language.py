@@ -16,8 +16,8 @@ LANGUAGES: tuple[Language, ...] = ("en", "ja")
 
 def choose_language(request: Request) -> Language:
     """Return the language that a browser prefers; `?lang=` overrides it."""
-    if (chosen := request.query_params.get("lang")) in LANGUAGES:
-        return "ja" if chosen == "ja" else "en"
+    if (language_parameter := request.query_params.get("lang")) in LANGUAGES:
+        return "ja" if language_parameter == "ja" else "en"
     best: tuple[float, Language] = (0.0, "en")
     for part in request.headers.get("accept-language", "").split(","):
         tag, _, weight = part.strip().lower().partition(";q=")

@@ -121,7 +121,7 @@ def job_values(request: Request, jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """Return what runs, and the latest that has ended."""
     running = [job for job in jobs if job.state == "running"]
     ended = [job for job in jobs if job.state != "running"]
-    shown = [*running, *ended[::-1]][: max(_SHOWN_JOBS, len(running))]
+    visible_jobs = [*running, *ended[::-1]][: max(_SHOWN_JOBS, len(running))]
     return [
         {
             "id": job.id,
@@ -133,7 +133,7 @@ def job_values(request: Request, jobs: Sequence[Job]) -> list[dict[str, Any]]:
             "counts": job.result and _result_counts(job.result),
             "error": single_line(say(request, job.error)) if job.error else "",
         }
-        for job in shown
+        for job in visible_jobs
     ]
 
 

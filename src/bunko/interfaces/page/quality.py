@@ -38,11 +38,11 @@ class QualityPage(PageView):
         with suppress(AccessDenied):
             store = report_store(library)
         reports, local_time = store.all() if store else [], library.local_time()
-        chosen = request.query_params.get("report", "") or (reports[0].id if reports else "")
+        report_id = request.query_params.get("report", "") or (reports[0].id if reports else "")
         values: dict[str, Any] = {
             "reports": [_listed(report, local_time) for report in reports],
-            "chosen": chosen,
-            "report": _report_values(store, chosen) if store and chosen else None,
+            "chosen": report_id,
+            "report": _report_values(store, report_id) if store and report_id else None,
             "can_see": store is not None,
             "folder": single_line(str(store.folder)) if store and library.caller.rights.writes_all else f"…/{FOLDER}",
             "can_judge": not self.registry.is_read_only and bool(JudgeAccess(library).tools()),

@@ -114,7 +114,7 @@ def curves(sweep: Mapping[str, Any]) -> list[Curve]:
     """Return a curve for each setting of a sweep that has several values."""
     points = [point for point in _list(sweep.get("points")) if isinstance(point, dict)]
     now = _mapping(_mapping(sweep.get("now")).get("settings"))
-    drawn = []
+    charts = []
     for dimension in _list(sweep.get("grid")):
         if not isinstance(dimension, dict) or not isinstance(dimension.get("values"), list):
             continue
@@ -122,8 +122,8 @@ def curves(sweep: Mapping[str, Any]) -> list[Curve]:
         best = [(value, *_best_scores(points, name, value)) for value in dimension["values"][:_MAX_VALUES]]
         rows = [(value, tuning, held_out) for value, tuning, held_out in best if tuning is not None]
         if len(rows) > 1:
-            drawn.append(_curve(name, rows, now.get(name)))
-    return drawn
+            charts.append(_curve(name, rows, now.get(name)))
+    return charts
 
 
 def _best_scores(points: list[Any], name: str, value: Any) -> tuple[float | None, float | None]:

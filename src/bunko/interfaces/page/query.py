@@ -86,8 +86,8 @@ def document_address(tool: str, uri: str, **parameters: str | int) -> str:
     """Return the address of a document; the addresses of web pages are one part of it."""
     safe = "" if "://" in uri else "/"
     path = f"/documents/{quote(tool, safe='')}/{quote(uri, safe=safe, errors='replace')}"
-    given = {name: value for name, value in parameters.items() if value}
-    return f"{path}?{urlencode(given, quote_via=quote)}" if given else path
+    filled = {name: value for name, value in parameters.items() if value}
+    return f"{path}?{urlencode(filled, quote_via=quote)}" if filled else path
 
 
 def _write(value: Any) -> str:

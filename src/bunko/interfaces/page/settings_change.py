@@ -49,5 +49,5 @@ class SettingsChangePage(PageView):
         if tool is None:
             raise UnknownName("No tool was named")
         library.tool_care.update(tool.name, search=new_settings(tool, query))
-        kept = query.address(**dict.fromkeys(RANKING_OPTIONS), tuning=True)
-        return RedirectResponse(kept, 303)
+        address = query.address(**dict.fromkeys(RANKING_OPTIONS), tuning=True)
+        return RedirectResponse(address, 303)

@@ -68,20 +68,22 @@ def _calendar_values(
 ) -> dict[str, Any]:
     where = Filter(tags=(normalise_tag(tag),) if tag else ())
     counts, counted = library.overview.calendar(tool=[tool] if tool else [], where=where)
-    known = sorted({day.year for day in counts}, reverse=True)
-    chosen = [year for year in known if before is None or year < before][:_YEARS]
+    all_years = sorted({day.year for day in counts}, reverse=True)
+    years = [year for year in all_years if before is None or year < before][:_YEARS]
     limits = level_limits(list(counts.values()))
     filters = [*(("tool", name) for name in counted), *((("tag", tag),) if tag else ())]
-    own = [(name, value) for name, value in (("tool", tool), ("tag", tag)) if value]
+    page_filters = [(name, value) for name, value in (("tool", tool), ("tag", tag)) if value]
     return {
         "years": [
             _year_values(build_year(year, counts, limits, week_begins_on_sunday=language == "ja"), language, filters)
-            for year in chosen
+            for year in years
         ],
         "total": sum(counts.values()),
         "counted": [single_line(name) for name in counted],
-        "earlier": _address("/time", [*own, ("before", str(chosen[-1]))]) if chosen and chosen[-1] > known[-1] else "",
-        "later": _address("/time", own) if chosen and chosen[0] < known[0] else "",
+        "earlier": _address("/time", [*page_filters, ("before", str(years[-1]))])
+        if years and years[-1] > all_years[-1]
+        else "",
+        "later": _address("/time", page_filters) if years and years[0] < all_years[0] else "",
     }
 
 
@@ -109,14 +111,14 @@ def _tag_values(library: LibraryAccess, language: Language, tool: str) -> dict[s
     filters = [("tool", tool)] if tool else []
 
     def row(tag: TagYears) -> dict[str, Any]:
-        own = [*filters, ("tag", tag.tag)]
+        tag_filters = [*filters, ("tag", tag.tag)]
         return {
             "tag": tag.tag,
             "total": tag.total,
-            "address": _address("/", own),
+            "address": _address("/", tag_filters),
             "area": build_area(tag.counts, largest),
             "years": [
-                {"year": year, "count": count, "address": _address("/", [*own, *_range(str(year))])}
+                {"year": year, "count": count, "address": _address("/", [*tag_filters, *_range(str(year))])}
                 for year, count in zip(years, tag.counts, strict=True)
             ],
         }

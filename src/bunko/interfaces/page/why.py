@@ -72,7 +72,7 @@ def explain_result(hit: Hit) -> Why:
     assert hit.explanation is not None
     why = explanation_to_dict(hit.explanation, hit.score)
     terms = sorted(why["term_scores"], key=lambda term: -term["score"])
-    shown, hidden = terms[:_MAX_TERMS], terms[_MAX_TERMS:]
+    visible, hidden = terms[:_MAX_TERMS], terms[_MAX_TERMS:]
     highest = max((term["score"] for term in terms), default=0.0)
     return Why(
         lane=why["lane"],
@@ -80,7 +80,7 @@ def explain_result(hit: Hit) -> Why:
         score=f"{hit.score:.4f}",
         words_score=f"{why['bm25']['score']:.4f}" if why["bm25"] else "",
         parts=_part_rows(why["parts"], max(hit.score, 1.0) if why["fusion"] in ("adaptive", "cc") else hit.score),
-        terms=[_term_row(term, highest) for term in shown],
+        terms=[_term_row(term, highest) for term in visible],
         hidden_terms=len(hidden),
         hidden_score=f"{sum(term['score'] for term in hidden):.4f}",
         best_sentence=remove_hidden_chars(why["best_sentence"]),

@@ -78,8 +78,8 @@ def list_folder(call: Call, query: FolderQuery) -> dict[str, Any]:
 
 
 def _entries(folder: Path, *, hidden: bool) -> Iterator[FolderEntry]:
-    with os.scandir(folder) as found:
-        for entry in found:
+    with os.scandir(folder) as entries:
+        for entry in entries:
             if hidden or not entry.name.startswith("."):
                 kind: Literal["folder", "file"] = "folder" if entry.is_dir() else "file"
                 yield {"name": entry.name, "path": entry.path, "kind": kind}

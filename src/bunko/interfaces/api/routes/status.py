@@ -11,7 +11,7 @@ from bunko.interfaces.api.endpoint import Call, Endpoint
 from bunko.interfaces.serialize_library import status_to_dict
 
 
-class IndexStateFields(TypedDict):
+class IndexFields(TypedDict):
     """The index that answers searches."""
 
     kind: str
@@ -73,7 +73,7 @@ class StatusReply(TypedDict):
     generation: int
     bytes: int
     derived_bytes: int
-    index: IndexStateFields
+    index: IndexFields
     tools: list[ToolState]
     embedders: dict[str, UsageFields]
 
