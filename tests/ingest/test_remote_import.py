@@ -259,17 +259,17 @@ def test_a_pack_whose_texts_are_embedded_here_is_gone_on_with_and_counted(
     write(docs, 600)
     home = open_docs()
     home.reindex()
-    _, path, _ = home.export_tool(None, tmp_path / "docs.bunko")
+    _, path, _ = home.packs.export_tool(None, tmp_path / "docs.bunko")
     with open_library(paths_for_folder(tmp_path / "library"), environ=remote(service)) as library:
         failing_after(service, 4)
         with open_pack(path) as packed, pytest.raises(EmbedderError):
-            library.import_pack(packed)
+            library.packs.import_pack(packed)
         assert library.tools() == []
         before = len(documents(service))
         service.always = lambda _: None
         service.asked.clear()
         with open_pack(path) as packed:
-            library.import_pack(packed)
+            library.packs.import_pack(packed)
         assert len(documents(service)) <= 300 < before
         assert spent(library).texts == 600
         assert spent(library).calls >= 7

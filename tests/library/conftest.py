@@ -48,6 +48,6 @@ def packed(open_named: OpenNamed, notes_folder: Path, tmp_path: Path) -> Path:
             library.store, "notes", "旅と運用の記録", notes_folder, options=ToolOptions(exclude=("draft*",))
         )
         library.import_tools(["notes"])
-        library.export_tool("notes", tmp_path / "notes.bunko")
+        library.packs.export_tool("notes", tmp_path / "notes.bunko")
     notes_folder.rename(tmp_path / "away")
     return tmp_path / "notes.bunko"

@@ -33,7 +33,7 @@ def answers(library: Library, tool: str) -> dict[tuple[str, str], list[Any]]:
 
 def import_pack_file(library: Library, path: Path, **options: Any) -> tuple[Tool, Any]:
     with open_pack(path) as pack:
-        return library.import_pack(pack, **options)
+        return library.packs.import_pack(pack, **options)
 
 
 def library_contents(library: Library) -> tuple[Any, ...]:

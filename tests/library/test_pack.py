@@ -78,7 +78,7 @@ def test_a_tool_without_a_folder_is_never_rebuilt_from_nothing(open_named: OpenN
 def test_a_tool_without_a_folder_can_be_packed_again(open_named: OpenNamed, packed: Path, tmp_path: Path) -> None:
     there, third = open_named("there"), open_named("third")
     import_pack_file(there, packed)
-    there.export_tool("notes", tmp_path / "again.bunko")
+    there.packs.export_tool("notes", tmp_path / "again.bunko")
     import_pack_file(third, tmp_path / "again.bunko")
     assert answers(third, "notes") == answers(there, "notes")
 
@@ -189,7 +189,7 @@ def test_a_pack_without_vectors_is_embedded_where_it_arrives(
     bare, there = open_named("bare", EMBEDDING_PROVIDER="none"), open_named("there")
     catalog.add_tool(bare.store, "notes", "記録", notes_folder)
     bare.import_tools(["notes"])
-    bare.export_tool("notes", tmp_path)
+    bare.packs.export_tool("notes", tmp_path)
     _, report = import_pack_file(there, tmp_path / "notes.bunko")
     assert report.embedded == report.total_chunks
     assert "embedded again" in report.notices[0]
@@ -202,7 +202,7 @@ def test_a_tool_that_wants_no_vectors_gets_none_where_it_arrives(
     home, there = open_named("home"), open_named("there")
     catalog.add_tool(home.store, "notes", "記録", notes_folder, options=ToolOptions(embedder="none"))
     home.import_tools(["notes"])
-    home.export_tool("notes", tmp_path)
+    home.packs.export_tool("notes", tmp_path)
     _, report = import_pack_file(there, tmp_path / "notes.bunko")
     assert report.embedded == 0
     assert there.status().tools[0].totals.vectors == 0
@@ -213,29 +213,29 @@ def test_an_export_replaces_a_pack_but_nothing_else_and_leaves_nothing_half_writ
     open_named: OpenNamed, packed: Path, tmp_path: Path
 ) -> None:
     home = open_named("home")
-    _, path, size = home.export_tool(None, packed)
+    _, path, size = home.packs.export_tool(None, packed)
     assert (path, size) == (packed, packed.stat().st_size)
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(SourceError, match="not a pack"):
-        home.export_tool("notes", tmp_path / "letter.txt")
+        home.packs.export_tool("notes", tmp_path / "letter.txt")
     with pytest.raises(SourceError, match="cannot be written"):
-        home.export_tool("notes", tmp_path / "nowhere" / "x.bunko")
+        home.packs.export_tool("notes", tmp_path / "nowhere" / "x.bunko")
     assert (tmp_path / "letter.txt").read_text() == "dear"
     assert not list(tmp_path.rglob("*.tmp"))
     empty = tmp_path / "empty"
     empty.mkdir()
     catalog.add_tool(home.store, "empty", "何もない", empty)
     with pytest.raises(LibraryError, match="no documents yet"):
-        home.export_tool("empty", tmp_path)
+        home.packs.export_tool("empty", tmp_path)
     with pytest.raises(UnknownName, match="No tool was named"):
-        home.export_tool(None, tmp_path)
+        home.packs.export_tool(None, tmp_path)
 
 
 def test_a_pack_names_no_secret_and_no_setting(open_named: OpenNamed, notes_folder: Path, tmp_path: Path) -> None:
     with open_named("home", OPENAI_API_KEY="sk-hidden", BUNKO_TOKEN="let-me-in") as library:
         catalog.add_tool(library.store, "notes", "記録", notes_folder)
         library.import_tools(["notes"])
-        _, path, _ = library.export_tool("notes", tmp_path)
+        _, path, _ = library.packs.export_tool("notes", tmp_path)
     _, manifest, body = path.read_bytes()[:-32].split(b"\n", 2)
     everything = manifest + zlib.decompress(body)
     assert b"sk-hidden" not in everything

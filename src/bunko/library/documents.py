@@ -75,7 +75,7 @@ class Documents:
     def list_documents(self, request: ListRequest) -> Listing:
         """Return a page of the documents that match a filter."""
         tools = self._searcher.select_fresh_tools(request.tool, request.kinds)
-        where = self._searcher.resolve_filter(request.where)
+        where = self._searcher.requests.resolve_filter(request.where)
         documents = [(tool, document) for tool in tools for document in self._store.documents.find(tool.id, where)]
         documents.sort(key=lambda item: (item[1].uri, item[0].name))
         if request.sort == "newest":

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from bunko.library.export import PackTransfer
     from bunko.library.index_care import IndexCare
     from bunko.library.maintenance import Maintenance
-    from bunko.library.pack import Pack
     from bunko.library.reembed import Reembedder
     from bunko.library.scan_settings import ScanSettings
     from bunko.library.status import LibraryStatus, ToolDetails
@@ -102,7 +101,8 @@ class Library:
         return Reembedder(self.store, self._tool_config, self._importer)
 
     @cached_property
-    def _packs(self) -> PackTransfer:
+    def packs(self) -> PackTransfer:
+        """What exports tools to files, and imports them in another library."""
         from bunko.library.export import PackTransfer
 
         return PackTransfer(self.store, self._tool_config, self._importer)
@@ -205,7 +205,8 @@ class Library:
         **ranking: Unpack[RankingOptions],
     ) -> RankRequest:
         """Return how a query would be ranked: arguments override the tools' settings, which override the library's."""
-        return self._searcher.build_request(query, tools=tools, mode=mode, top_k=top_k, **ranking)
+        request = SearchRequest(query, mode=mode, top_k=top_k, **ranking)
+        return self._searcher.requests.resolve(request, tools)
 
     def passages(
         self,
@@ -250,7 +251,7 @@ class Library:
 
     def local_time(self) -> datetime:
         """Return the current time in the time zone of the settings, else of the system."""
-        return self._searcher.local_time()
+        return self._searcher.requests.local_time()
 
     def log_search(self, query: str, tool: ToolNames = None) -> None:
         """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
@@ -315,20 +316,6 @@ class Library:
     def is_importing(self) -> bool:
         """Return whether an import started by a search is still running."""
         return self._refresher.is_importing()
-
-    def export_tool(self, name: str | None, path: Path) -> tuple[Tool, Path, int]:
-        """Export a tool, or the only one, to a file for `import_pack`; return it, the path and the size in bytes."""
-        return self._packs.export_tool(name, path)
-
-    def import_pack(
-        self, pack: Pack, *, name: str | None = None, description: str | None = None, source: Path | None = None,
-        replace_existing: bool = False, observer: Observer = NO_OBSERVER,
-    ) -> tuple[Tool, Report]:  # fmt: skip
-        """Import a tool from another library in one atomic step; it follows no folder unless `source` is given."""
-        return self._packs.import_pack(
-            pack, name=name, description=description, source=source, replace_existing=replace_existing,
-            observer=observer,
-        )  # fmt: skip
 
     # Tools and their upkeep
 

@@ -6,11 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
-from operator import attrgetter
-from typing import Any, Unpack
 
-from bunko import sources
 from bunko.activity import reports_search
 from bunko.errors import (
     BunkoError,
@@ -33,8 +29,8 @@ from bunko.library.missing_vectors import MissingVectors
 from bunko.library.newest import newest_hits
 from bunko.library.outages import Outages
 from bunko.library.refresh import Refresher
+from bunko.library.request_settings import RequestResolver, settings_sections
 from bunko.library.search_log import SearchLog
-from bunko.library.selections import load_selection
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index, IndexView, Store
 from bunko.records import NO_FILTER, DatedDocument, Filter, StoredDocument
@@ -43,22 +39,14 @@ from bunko.search.hits import log_answer, search
 from bunko.search.passages import Extract, Passage, chunk_passages, extract_passages
 from bunko.search.request import (
     MAX_QUERY_CHARS,
-    RANKING_OPTIONS,
-    RankingOptions,
     RankRequest,
     SearchRequest,
     Selection,
-    tool_search_settings,
 )
 from bunko.settings import Settings
-from bunko.text.dates import resolve_date, time_zone
-from bunko.types import Answer, Freshness, Hit, Mode, Tool
+from bunko.types import Answer, Freshness, Hit, Tool
 
 _log = logging.getLogger("bunko.library")
-
-# The options that a request may leave to the settings, read at once because every search reads them twice.
-_REQUEST_OPTIONS = ("mode", "top_k", *RANKING_OPTIONS)
-_get_options = attrgetter(*_REQUEST_OPTIONS)
 
 
 class Searcher:
@@ -82,6 +70,7 @@ class Searcher:
         self._refresher, self._outages, self._chat_models = refresher, outages, chat_models
         self._missing_vectors = missing_vectors
         self._read_only, self._notices = read_only, notices
+        self.requests = RequestResolver(settings, store, tool_config)
         self._tool_ids: dict[str, int] = {}
         self.log = SearchLog(store, enabled=settings.log.keep_searches and not read_only)
 
@@ -100,7 +89,7 @@ class Searcher:
         if not (query.strip() or search_request.where):
             raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
         tools = self._select_tools(search_request.tool, search_request.kinds)
-        request = self.resolve_request(search_request, tools if use_tool_settings else ())
+        request = self.requests.resolve(search_request, tools if use_tool_settings else ())
         request = add_selection(request, search_request, tools, limit or request.top_k)
         notices = [*self._notices, *disabled_notices(self._store, self._tool_config, tools)]
         self._tool_ids.update({selected.name: selected.id for selected in tools})
@@ -115,7 +104,7 @@ class Searcher:
         notices += choice.notices
         if request.mode != "bm25" and choice.embedder is None:
             request = replace(request, mode="bm25")
-        elif choice.embedder and use_tool_settings and _sections(tools) == {"memos"}:
+        elif choice.embedder and use_tool_settings and settings_sections(tools) == {"memos"}:
             request = embedder_choice.with_noise_floor(request, choice.embedder)
         names = {selected.id: selected.name for selected in tools}
         words = request.query
@@ -242,56 +231,10 @@ class Searcher:
         except BunkoError as error:
             return [f"Changes of {tool.name} were not imported: {error.message}. {error.hint}".rstrip()]
 
-    def build_request(
-        self,
-        query: str,
-        *,
-        tools: Sequence[Tool] = (),
-        mode: Mode | None = None,
-        top_k: int | None = None,
-        **ranking: Unpack[RankingOptions],
-    ) -> RankRequest:
-        """Return the ranking request for a query; see `resolve_request`."""
-        return self.resolve_request(SearchRequest(query, mode=mode, top_k=top_k, **ranking), tools)
-
-    def resolve_request(self, request: SearchRequest, tools: Sequence[Tool]) -> RankRequest:
-        """Return a request with all settings: its own override those of the tools, which override the library's.
-
-        Tools with different settings cannot be ranked together, so then the settings of none of them apply.
-        """
-        search_settings = self._settings.search
-        values: dict[str, Any] = dict(zip(_REQUEST_OPTIONS, _get_options(search_settings), strict=True))
-        if not self._tool_config.uses_vectors() and all(map(self._tool_config.is_lexical, tools)):
-            values["mode"] = "bm25"  # the default without vectors; an explicit mode that needs them raises an error
-        elif search_settings.hybrid_enabled is not None:
-            values["mode"] = "hybrid" if search_settings.hybrid_enabled else "semantic"
-        sections = _sections(tools)
-        if sections == {"memos"}:
-            values |= {name: getattr(self._settings.memos, name) for name in ("fusion", "k1", "b", "top_k")}
-        elif sections == {"web"}:
-            values |= web_defaults.request_defaults(self._settings)
-        tool_settings = [tool_search_settings(tool.options.search) for tool in tools]
-        if tool_settings and all(other == tool_settings[0] for other in tool_settings):
-            values |= tool_settings[0]
-        for name, value in zip(_REQUEST_OPTIONS, _get_options(request), strict=True):
-            if value is not None:
-                values[name] = value
-        where = self.resolve_filter(request.where) if request.where else NO_FILTER
-        return RankRequest(request.query, where=where, explain=request.explain, **values)
-
     def default_top_k(self, request: SearchRequest) -> int:
         """Return how many hits a request gets that does not say how many."""
         tools = self._select_tools(request.tool, request.kinds) if request.use_tool_settings else ()
-        return self.resolve_request(request, tools).top_k
-
-    def resolve_filter(self, where: Filter) -> Filter:
-        """Return a filter whose dates are in ISO 8601 and in the time zone of the settings, with its selection."""
-        now = self.local_time()
-        since = resolve_date(where.since, now) if where.since else ""
-        until = resolve_date(where.until, now) if where.until else ""
-        selected_uris = load_selection(self._store, where.selection) if where.selection else None
-        zone = self._settings.search.timezone or where.zone
-        return replace(where, since=since, until=until, zone=zone, selected_uris=selected_uris)
+        return self.requests.resolve(request, tools).top_k
 
     def passages(
         self,
@@ -344,7 +287,7 @@ class Searcher:
         counts: Counter[str] = Counter()
         for selected in self.select_fresh_tools(tool, kinds):
             if where:
-                for document in self._store.documents.find(selected.id, self.resolve_filter(where)):
+                for document in self._store.documents.find(selected.id, self.requests.resolve_filter(where)):
                     counts.update(document.tags)
             else:
                 counts.update(dict(self._store.stats.tags(selected.id)))
@@ -354,7 +297,7 @@ class Searcher:
         self, tool: ToolNames = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[Tool, DatedDocument]]:
         """Return the most recently dated documents that match a filter with their tools, the latest first."""
-        tools, where = self.select_fresh_tools(tool, kinds), self.resolve_filter(where)
+        tools, where = self.select_fresh_tools(tool, kinds), self.requests.resolve_filter(where)
         documents = [
             (selected, document)
             for selected in tools
@@ -366,11 +309,6 @@ class Searcher:
     def assistant_names(self) -> AssistantNames:
         """Return the name of each tool that assistants see, by its real one."""
         return assistant_names(catalog.tools(self._store))
-
-    def local_time(self) -> datetime:
-        """Return the current time in the time zone of the settings, else of the system."""
-        zone = time_zone(self._settings.search.timezone)
-        return datetime.now(zone) if zone else datetime.now()
 
     def _select_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools to search; raise if `kinds` are given and no active tool is of them."""
@@ -386,8 +324,3 @@ class Searcher:
             for tool in tools:
                 self._refresh_tool(tool, vectors=False)
         return tools
-
-
-def _sections(tools: Sequence[Tool]) -> set[str]:
-    """Return the settings sections of the kinds of these tools."""
-    return {sources.section_of(tool.kind) for tool in tools}

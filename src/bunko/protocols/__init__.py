@@ -1,6 +1,7 @@
 """The protocols that providers implement: any class with these methods fits."""
 
 from bunko.protocols.access import AuditStore, TokenStore
+from bunko.protocols.changes import ChangeStore, IndexStatisticsStore
 from bunko.protocols.index import Index, IndexView
 from bunko.protocols.outbox import DomainStore, OutboxStore
 from bunko.protocols.parts import (
@@ -16,9 +17,7 @@ from bunko.protocols.parts import (
 from bunko.protocols.rows import Digest, MovingRows, RowPage
 from bunko.protocols.store import (
     CacheStore,
-    ChangeStore,
     DocumentStore,
-    IndexStatisticsStore,
     StatsStore,
     Store,
     StoreFiles,

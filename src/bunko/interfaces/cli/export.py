@@ -40,7 +40,7 @@ def command(name: str | None, output: Path | None, **options: Any) -> None:
     from bunko.interfaces.text import format_size
 
     with shared.open(create=False, read_only=True) as library:
-        tool, path, size = library.export_tool(name, output or Path())
+        tool, path, size = library.packs.export_tool(name, output or Path())
         totals = library.store.stats.totals(tool.id)
     if shared.as_json:
         print_json(

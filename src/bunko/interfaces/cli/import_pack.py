@@ -72,7 +72,7 @@ def command(
             check_tool_name(library, name or pack.tool.name)
             names = [name or pack.tool.name]
             with record_command(library, "import-pack", tools=names, arguments={"replace": replace}) as record:
-                tool, report = library.import_pack(
+                tool, report = library.packs.import_pack(
                     pack,
                     name=name,
                     description=description,
