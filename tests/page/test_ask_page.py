@@ -23,7 +23,7 @@ def test_without_a_model_sentences_are_quoted_with_their_sources(browser: TestCl
 
 def test_a_question_that_nothing_answers_is_not_answered(visit: Visitor) -> None:
     text = visit(language="ja").get("/ask", params={"q": "東京タワーの高さは？"}).text
-    assert "ライブラリには答えがありません。" in text
+    assert "ライブラリーには答えがありません。" in text
 
 
 def test_without_a_question_the_page_says_what_it_does(visit: Visitor) -> None:
