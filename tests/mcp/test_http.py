@@ -137,7 +137,7 @@ def test_the_sdks_own_client_works_with_the_token(server: Process, mode: str) ->
     async def main() -> dict[str, Any]:
         with anyio.fail_after(PATIENCE):
             async with (
-                httpx2.AsyncClient(headers=bearer(server.token())) as web,
+                httpx2.AsyncClient(headers=bearer(server.token()), timeout=PATIENCE) as web,
                 Client(streamable_http_client(f"{server.origin}/mcp", http_client=web), mode=mode) as client,
             ):
                 assert client.protocol_version == {"legacy": "2025-11-25", "auto": "2026-07-28"}[mode]
