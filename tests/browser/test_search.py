@@ -31,7 +31,7 @@ def test_results_come_as_somebody_types(open_page: PageOpener, language: Languag
 def test_nothing_is_searched_while_an_input_method_composes(open_page: PageOpener) -> None:
     page = open_page("/")
     searches: list[str] = []
-    page.on("request", lambda request: searches.append(request.url) if "part=results" in request.url else None)
+    page.on("request", lambda request: searches.append(request.url) if "typed=true" in request.url else None)
     page.locator("#query").focus()
     client = page.context.new_cdp_session(page)
     for text in ("ｋ", "きょ", "きょうと", "京都"):
@@ -42,6 +42,23 @@ def test_nothing_is_searched_while_an_input_method_composes(open_page: PageOpene
     client.send("Input.insertText", {"text": "京都"})
     expect(page.locator(NAMES).first).to_have_text("京都への社員旅行")
     assert len(searches) == 1
+
+
+def test_changed_files_are_looked_for_once_somebody_pauses(open_page: PageOpener) -> None:
+    page = open_page("/")
+    with page.expect_request(lambda request: "part=results" in request.url and "typed" not in request.url) as last:
+        page.locator("#query").press_sequentially("Lisbon", delay=5)
+    assert "q=Lisbon" in last.value.url
+    open_page.settle(page)
+    expect(page).to_have_url(re.compile(r"/\?q=Lisbon$"))
+
+
+def test_a_session_that_has_ended_is_named(open_page: PageOpener) -> None:
+    page = open_page("/")
+    page.context.clear_cookies()
+    page.locator("#query").fill("Lisbon")
+    expect(page.locator(".toast")).to_have_text("Your session has ended. Reload the page to sign in again.")
+    assert "401" in open_page.problems.pop()
 
 
 def test_an_answer_that_is_not_the_newest_is_dropped(open_page: PageOpener) -> None:

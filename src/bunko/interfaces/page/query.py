@@ -16,7 +16,7 @@ from bunko.search.request import RANKING_OPTIONS, SearchRequest
 RESULTS_OF_A_PAGE = 10
 _RESULTS_OF_A_DOCUMENT = 3
 # What is only about one answer, not about what is searched.
-_PASSING = ("part",)
+_PASSING = ("part", "typed")
 
 
 class PageQuery(SearchQuery):
@@ -29,6 +29,7 @@ class PageQuery(SearchQuery):
     at: int = Field(0, ge=0, description="Its character that was found, in long lines")
     lang: Name = Field("", description="Language of the page")
     part: Name = Field("", description="Only a part of the page, for scripts")
+    typed: bool = Field(False, description="Whether more letters may follow, so that nothing else may delay the results")
 
     @property
     def is_empty(self) -> bool:
@@ -55,7 +56,8 @@ class PageQuery(SearchQuery):
                 "explain": explain,
             }
         )
-        return replace(query.request(), join_chunks=False)  # each result has the score that it shows
+        # Not joined: each result has the score that it shows. The check for changed files may take long.
+        return replace(query.request(), join_chunks=False, refresh=not self.typed)
 
     def parameters(self, **changes: Any) -> list[tuple[str, str]]:
         """Return its parameters with some changes, without those that say nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError
@@ -13,6 +14,7 @@ from bunko.interfaces.page.query import PageQuery, document_address, parse_page_
 from bunko.interfaces.page.ranking import ranking_values, search_before
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import build_results
+from bunko.interfaces.page.typed_search import TypedSearches
 from bunko.interfaces.text import single_line
 from bunko.search.passages import display_label
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from bunko.interfaces.tools.registry import ToolRegistry
     from bunko.library.access import LibraryAccess
 
 _RECENT = 8
@@ -30,13 +33,18 @@ _SECTIONS = ("search", "document")
 class SearchPage(PageView):
     """Searches the library and shows what was found."""
 
+    def __init__(self, registry: ToolRegistry) -> None:
+        super().__init__(registry)
+        self._typed_searches = TypedSearches()
+
     async def answer(self, request: Request) -> Response:
         """Return the page for a search; without one, the newest documents."""
         try:
             query = parse_page_query(request.query_params)
         except BunkoError as error:
             return error_page(request, error)
-        return await self.run(request, lambda library: self._build(request, library, query))
+        answer = partial(self.run, request, lambda library: self._build(request, library, query))
+        return await (self._typed_searches.run(request, answer) if query.part == "results" else answer())
 
     def _build(self, request: Request, library: LibraryAccess, query: PageQuery) -> Response:
         values: dict[str, Any] = {"query": query, "is_local_user": is_local_user(request), "error": None}

@@ -1,7 +1,7 @@
 // Requests to the API of the server, with its own words about what went wrong.
 
 import { t } from "./dom.js";
-import { ServerProblem } from "./fragments.js";
+import { ServerProblem, SessionEnded } from "./fragments.js";
 
 /**
  * Send a request and return the JSON of the answer; a refusal is thrown as a ServerProblem.
@@ -20,6 +20,7 @@ export async function request(method, path, body) {
   } catch {
     throw new ServerProblem(t("common.offline"));
   }
+  if (reply.status === 401) throw new SessionEnded();
   const answer = await reply.json().catch(() => ({}));
   if (!reply.ok) throw new ServerProblem([answer.detail ?? String(reply.status), answer.hint ?? ""].join("\n").trim());
   return answer;

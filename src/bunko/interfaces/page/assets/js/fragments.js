@@ -1,9 +1,16 @@
 // Parts of pages that the server has rendered: fetched, parsed without running anything, and put in place of old ones.
 
-import { element } from "./dom.js";
+import { element, t } from "./dom.js";
 
 /** The server's own words about what went wrong. */
 export class ServerProblem extends Error {}
+
+/** A server that no longer knows this browser: it was started again, or a week has passed. */
+export class SessionEnded extends ServerProblem {
+  constructor() {
+    super(t("common.session_ended"));
+  }
+}
 
 /**
  * Fetch a part of a page and return the element with an id in it.
@@ -19,7 +26,8 @@ export async function fetchPart(address, id, signal) {
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
   const part = page.getElementById(id);
   if (!part) {
-    // A session that ended, or an error: its page says what to do.
+    if (reply.status === 401) throw new SessionEnded();
+    // The page of an error says what to do.
     throw new ServerProblem(page.querySelector("h1")?.textContent ?? String(reply.status));
   }
   return document.adoptNode(part);

@@ -1,11 +1,12 @@
 // Search as you type: the address says what is searched, the server renders the results.
 import { t } from "./dom.js";
 import { openInEditor, scrollToHit, showDocument } from "./document_view.js";
-import { fetchPart, say } from "./fragments.js";
+import { SessionEnded, fetchPart, say } from "./fragments.js";
 import { listenToKeys } from "./keys.js";
 import { addSliders, fillSliders } from "./sliders.js";
 
 const DELAY = 8; // milliseconds after a key: half a frame, so that keys that come at once ask once
+const PAUSE = 400; // after the results of the last key, until changed files are looked for
 const SPOKEN_DELAY = 600; // until the number of results is said
 const wide = matchMedia("(min-width: 64rem)");
 
@@ -18,6 +19,7 @@ const columns = /** @type {HTMLElement} */ (panel.parentElement);
 /** @type {AbortController | null} */
 let running = null;
 let typing = 0;
+let pausing = 0;
 let speaking = 0;
 let isComposing = false;
 // Whether the address was chosen on purpose: typing goes on in the entry of the history that it has begun.
@@ -55,32 +57,50 @@ function search(how) {
   else history.replaceState(null, "", address);
   isSettled = how === "push";
   closePanel(false);
-  void showResults(address);
+  void showResults(address, undefined, how === "replace");
 }
 
 /**
  * Fetch and show the results of an address; an answer that is not the newest is dropped.
  * @param {string} address
  * @param {string} [focus] what gets the focus then
+ * @param {boolean} [isTyped] whether more letters may follow: the server looks for changed files after a pause only
  */
-async function showResults(address, focus) {
+async function showResults(address, focus, isTyped = false) {
   running?.abort();
+  clearTimeout(pausing);
   const current = new AbortController();
   running = current;
-  shownSearch = comparable(new URL(address, location.origin).search);
+  const url = new URL(address, location.origin);
+  shownSearch = comparable(url.search);
+  if (isTyped) url.searchParams.set("typed", "true");
   try {
-    const results = await fetchPart(address, "results", current.signal);
+    const results = await fetchPart(url.href, "results", current.signal);
     if (current !== running) return;
-    const selected = /** @type {HTMLElement | null} */ (document.activeElement?.closest("#results .result"))?.dataset.citation;
-    document.getElementById("results")?.replaceWith(results);
-    if (selected && !focus) focusResult(results, selected);
+    replaceResults(results, focus);
     document.title = `${input.value || t("common.page_search")} · ${t("common.name")}`;
     speak(results.dataset.status ?? "");
-    if (focus) /** @type {HTMLElement | null} */ (results.querySelector(focus))?.focus();
+    if (isTyped) pausing = window.setTimeout(showResults, PAUSE, address);
   } catch (error) {
     if (current.signal.aborted) return;
-    say(error instanceof TypeError ? t("search.offline") : t("search.failed", { message: String(/** @type {Error} */ (error).message) }));
+    if (error instanceof SessionEnded) say(error.message);
+    else say(error instanceof TypeError ? t("search.offline") : t("search.failed", { message: String(/** @type {Error} */ (error).message) }));
   }
+}
+
+/**
+ * Show results, unless they are what is shown already.
+ * @param {HTMLElement} results
+ * @param {string} [focus] what gets the focus then
+ */
+function replaceResults(results, focus) {
+  const selected = /** @type {HTMLElement | null} */ (document.activeElement?.closest("#results .result"))?.dataset.citation;
+  const shown = document.getElementById("results");
+  if (!focus && shown?.isEqualNode(results)) return;
+  shown?.replaceWith(results);
+  markShown();
+  if (focus) /** @type {HTMLElement | null} */ (results.querySelector(focus))?.focus();
+  else if (selected) focusResult(results, selected);
 }
 
 /**
@@ -170,8 +190,8 @@ async function openBeside(address, entry, takesFocus) {
   let article;
   try {
     article = await fetchPart(address, "document");
-  } catch {
-    say(t("document.failed"));
+  } catch (error) {
+    say(error instanceof SessionEnded ? error.message : t("document.failed"));
     return;
   }
   if (entry) {
