@@ -52,6 +52,28 @@ def test_a_folder_is_chosen_on_the_server_and_imported(
     assert entry.via == "http"
 
 
+def test_a_folder_needs_neither_a_name_nor_a_description(
+    open_own_page: PageOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("Wrong one", "daily notes 📓 (茶)"):
+        (tmp_path / "home" / folder).mkdir(parents=True)
+        (tmp_path / "home" / folder / "茶.md").write_text("# お茶\n\n玉露は低い温度で淹れる。\n", "utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    page = open_own_page("/library")
+    picker = page.locator("#picker")
+    for folder in ("Wrong one", "daily notes 📓 (茶)"):
+        page.locator("[data-picker]").click()
+        if folder != "Wrong one":
+            picker.get_by_role("button", name="Parent folder").click()
+        picker.get_by_role("button", name=folder).click()
+        expect(picker.locator(".path")).to_contain_text(folder)
+        picker.locator("[data-use]").click()
+    expect(page.locator("#tool-name")).to_have_value("daily-notes-茶")
+    page.locator("#add-folder button.main").click()
+    expect(page.locator('[data-job][data-state="done"]')).to_have_count(1)
+    expect(card(page, "daily-notes-茶")).to_contain_text("玉露")
+
+
 def test_a_memo_file_is_added_as_memos(
     open_own_page: PageOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,16 @@ def test_a_folder_is_added_imported_searched_and_deleted(owner: ApiClient, notes
     )
 
 
+def test_the_first_import_describes_a_folder_that_has_no_description(owner: ApiClient, notes: Path) -> None:
+    assert owner.post("/tools", {"name": "notes", "source": str(notes)}).json["description"] == "Documents in notes"
+    wait_for_job(owner, owner.post("/tools/notes/import").json["job"]["id"])
+    [tool] = owner.get("/tools").json["tools"]
+    assert "蜜柑" in tool["description"]
+    owner.send("PATCH", "/tools/notes", body={"description": "Shopping"})
+    wait_for_job(owner, owner.post("/tools/notes/import").json["job"]["id"])
+    assert owner.get("/tools").json["tools"][0]["description"] == "Shopping"
+
+
 def test_a_tool_is_changed_and_disabled(owner: ApiClient, notes: Path) -> None:
     add_notes(owner, notes)
     changed = owner.send("PATCH", "/tools/notes", body={"description": "Shopping", "search": {"k1": 2.0}})
@@ -131,7 +141,7 @@ def test_a_taken_name_and_an_unknown_kind_are_refused(owner: ApiClient, notes: P
     assert owner.post("/tools", body).json["detail"] == "A tool named 'notes' already exists"
     assert owner.post("/tools", body | {"name": "search"}).json["detail"] == "'search' is the name of a built-in tool"
     assert owner.post("/tools", body | {"name": "b", "kind": "magic"}).json["detail"] == "There is no kind 'magic'"
-    assert owner.post("/tools", {"name": "b"}).json["parameter"] == "description"
+    assert owner.post("/tools", {"description": "b"}).json["parameter"] == "name"
     missing = owner.post("/tools", body | {"name": "b", "source": str(notes / "gone")}).json
     assert missing["type"] == "/problems/source"
 

@@ -127,7 +127,7 @@ def import_addition(
         raise _unreadable_error(addition.source, report)
     phrase = ""
     if tool.description == _placeholder(addition.source) and not report.interrupted:
-        tool, phrase = _describe(library, tool)
+        tool, phrase = describe_from_documents(library, tool)
     return tool, report, phrase
 
 
@@ -205,10 +205,16 @@ def _placeholder(source: DetectedSource) -> str:
     """Return the description of a tool until its documents are imported."""
     if source.files:
         return f"Documents: {', '.join(source.files)}"[: catalog.MAX_DESCRIPTION_LENGTH]
-    return f"{'Documents' if source.kind == 'folder' else 'Entries'} in {source.path.name or source.path}"
+    return first_description(source.kind, source.path)
 
 
-def _describe(library: Library, tool: Tool) -> tuple[Tool, str]:
+def first_description(kind: str, path: Path) -> str:
+    """Return the description of a folder or file until its documents are imported."""
+    return f"{'Documents' if kind == 'folder' else 'Entries'} in {path.name or path}"
+
+
+def describe_from_documents(library: Library, tool: Tool) -> tuple[Tool, str]:
+    """Give a tool a description made from its documents; return it and a phrase to search for, if they have any."""
     try:
         proposal = library.maintenance.propose_description(tool.name, with_count=False)
     except UnknownName:  # it has no text

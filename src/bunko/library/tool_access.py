@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bunko.errors import AccessDenied, SettingsError
 from bunko.library import catalog
 from bunko.library.access import ASK_HINT
+from bunko.library.add import describe_from_documents, first_description
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.search.request import is_tool_search_setting
 from bunko.types import Report, Tool
@@ -56,11 +57,16 @@ class ToolAccess:
         exclude: Sequence[str] = (),
         extract: Extract | None = None,
     ) -> Tool:
-        """Add a folder or file of this machine as a tool, or a tool of web pages; nothing is imported yet."""
+        """Add a folder or file of this machine as a tool, or a tool of web pages; nothing is imported yet.
+
+        The first import of a folder or file without a description makes one from the documents.
+        """
         if not self._access.caller.rights.writes_all:
             raise AccessDenied("This token may not add tools", hint=ASK_HINT)
         path = self._check_source(source)
         options = ToolOptions(tuple(include), tuple(exclude), extract)
+        if path is not None and not description.strip():
+            description = first_description(kind, path.resolve())
         with self._access.record("tool add", [name], {"source": path, "kind": kind}):
             return catalog.add_tool(self._library.store, name, description, path, kind=kind, options=options)
 
@@ -111,6 +117,9 @@ class ToolAccess:
         with self._access.record("import", [tool.name], {"mode": mode}) as record:
             report = self._library.import_tools([tool.name], mode, observer=observer)
             record.add_report(report)
+            is_undescribed = bool(tool.source) and tool.description == first_description(tool.kind, Path(tool.source))
+            if is_undescribed and not report.interrupted:
+                describe_from_documents(self._library, tool)
         return report
 
     def check_import(self, name: str) -> Tool:

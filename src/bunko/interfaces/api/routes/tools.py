@@ -57,7 +57,7 @@ class NewTool(Shape):
     """A tool to add."""
 
     name: Text
-    description: Text
+    description: Text = Field("", description="Without one, the first import makes one from the documents")
     source: Text | None = Field(None, description="Folder or file of the server; none for web pages")
     kind: Text = "folder"
     include: Patterns = Field([], description="Only these files: *.py")

@@ -81,7 +81,10 @@ function choose(source, path, kind) {
   const choice = document.getElementById("kind");
   const last = path.split(/[\\/]/).filter(Boolean).at(-1) ?? "";
   const stem = kind === "memos" ? last.replace(/\.[^.]+$/, "") : last;
-  if (name instanceof HTMLInputElement && !name.value) name.value = stem.replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 40);
+  if (name instanceof HTMLInputElement && ["", name.dataset.proposed].includes(name.value)) {
+    name.value = stem.match(/[\p{L}\p{N}_-]+/gu)?.join("-").slice(0, 40) ?? "";
+    name.dataset.proposed = name.value;
+  }
   if (choice instanceof HTMLSelectElement) choice.value = kind;
   source.focus();
 }
