@@ -59,6 +59,14 @@ def test_a_link_works_once_and_leads_to_a_clean_address(site: Site) -> None:
     assert "Set-Cookie" not in again.headers
 
 
+def test_a_link_that_is_followed_again_leads_whoever_is_signed_in_to_the_page(site: Site) -> None:
+    path = site.login_address.removeprefix(site.address)
+    session = site.ask(path).headers["Set-Cookie"].partition(";")[0]
+    again = site.ask(path, Cookie=session)
+    assert (again.status, again.headers["Location"], again.headers["Set-Cookie"]) == (303, "/", None)
+    assert site.ask(path, Cookie=session[:-4] + "AAAA").status == 401
+
+
 def test_a_link_expires_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sessions.LINK_SECONDS <= 60
     links = LoginLinks()

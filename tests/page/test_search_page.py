@@ -143,3 +143,10 @@ def test_both_languages_have_the_same_page(visit: Visitor) -> None:
     assert "見つかった理由" in japanese
     assert names(english) == names(japanese)
     assert english.count("<tr") == japanese.count("<tr")
+
+
+def test_an_address_without_a_page_says_so_in_the_language_of_the_browser(visit: Visitor) -> None:
+    reply = visit(language="ja").get("/nothing/here")
+    assert reply.status_code == 404
+    assert "<h1>このアドレスにページはありません</h1>" in reply.text
+    assert '<a href="/">' in reply.text

@@ -141,3 +141,9 @@ def test_an_area_is_as_high_as_its_counts() -> None:
     assert area.path == "M30 48L90 4L150 26L150 48H30Z"
     assert area.columns == [(0, 60, 0), (60, 60, 4), (120, 60, 2)]
     assert build_area([3], 3).path == "M0 4H180V48H0Z"
+
+
+def test_without_memos_the_choice_says_that_all_tools_are_counted(library: Library, browser: TestClient) -> None:
+    assert '<option value="">Memos</option>' in browser.get("/time").text
+    library.delete_tool("memos")
+    assert '<option value="">All tools</option>' in browser.get("/time").text

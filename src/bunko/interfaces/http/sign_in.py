@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bunko.errors import BunkoError
 from bunko.interfaces.http.authorization import Authorizer
 from bunko.interfaces.http.refusals import refuse
-from bunko.interfaces.http.sessions import is_same_origin, local_path, set_session
+from bunko.interfaces.http.sessions import is_same_origin, local_path, session_cookie, set_session
 
 _log = logging.getLogger("bunko.mcp")
 
@@ -41,7 +41,7 @@ class SignIn:
     async def _answer(self, request: Request) -> Response:
         scope, method = request.scope, request.method
         if method == "GET" and scope["path"] == LOGIN_PATH:
-            return self._redeem_link(request)
+            return await self._redeem_link(request)
         if method != "POST":
             allowed = "GET, POST" if scope["path"] == LOGIN_PATH else "POST"
             return refuse(scope, 405, "method", f"{method} is not allowed here", f"Use {allowed}.", {"Allow": allowed})
@@ -56,12 +56,17 @@ class SignIn:
             return response
         return await self._accept_form(request)
 
-    def _redeem_link(self, request: Request) -> Response:
+    async def _redeem_link(self, request: Request) -> Response:
         token = request.query_params.get("token")
         if token is None:
             return self._page(request)
         session = self._authorizer.open_local_session(token)
-        return self._page(request, problem="link") if session is None else _start(request.scope, session, "/")
+        if session is not None:
+            return _start(request.scope, session, "/")
+        # Whoever is signed in already has followed the link a second time.
+        if await self._authorizer.find_session(session_cookie(request.scope)) is not None:
+            return RedirectResponse("/", 303)
+        return self._page(request, problem="link")
 
     async def _accept_form(self, request: Request) -> Response:
         fields = parse_qs((await request.body()).decode("utf-8", "replace"))

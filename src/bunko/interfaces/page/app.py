@@ -11,15 +11,19 @@ from bunko.interfaces.page.ask import AskPage
 from bunko.interfaces.page.assets import answer_asset
 from bunko.interfaces.page.document import DocumentPage
 from bunko.interfaces.page.judge import JudgePage
+from bunko.interfaces.page.language import choose_language, translate
 from bunko.interfaces.page.library import LibraryPage
 from bunko.interfaces.page.library_views import DescriptionsPage, ModelsPage, SettingsPage
 from bunko.interfaces.page.map import MapPage
 from bunko.interfaces.page.quality import QualityPage
+from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.search import SearchPage
 from bunko.interfaces.page.settings_change import SettingsChangePage
 from bunko.interfaces.page.time import TimePage
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
     from starlette.types import ASGIApp
 
     from bunko.interfaces.tools.registry import ToolRegistry
@@ -42,5 +46,12 @@ def build_page(registry: ToolRegistry) -> ASGIApp:
             Route("/library/settings", SettingsPage(registry).answer),
             Route("/quality", QualityPage(registry).answer),
             Route("/quality/judge", JudgePage(registry).answer),
-        ]
+        ],
+        exception_handlers={404: _answer_missing},
     )
+
+
+async def _answer_missing(request: Request, _: Exception) -> Response:
+    """Return a page that leads back, for an address that is none of ours."""
+    message = translate(choose_language(request), "common.nothing_here")
+    return render(request, "error.html", {"message": message, "hint": ""}, status=404)

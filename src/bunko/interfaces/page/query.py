@@ -29,7 +29,7 @@ class PageQuery(SearchQuery):
     at: int = Field(0, ge=0, description="Its character that was found, in long lines")
     lang: Name = Field("", description="Language of the page")
     part: Name = Field("", description="Only a part of the page, for scripts")
-    typed: bool = Field(False, description="Whether more letters may follow, so that nothing else may delay the results")
+    typed: bool = Field(False, description="Whether more letters may follow, so that nothing may delay the results")
 
     @property
     def is_empty(self) -> bool:

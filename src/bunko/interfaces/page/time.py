@@ -21,6 +21,7 @@ from bunko.interfaces.page.year_chart import (
 )
 from bunko.interfaces.text import single_line
 from bunko.records import Filter
+from bunko.sources import section_of
 from bunko.text.tags import normalise_tag
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class TimePage(PageView):
         override = parameters.get("lang", "")
         values: dict[str, Any] = {
             "tool": tool, "tag": tag, "error": None, "years": [], "tags": [], "tag_years": [], "total": 0,
+            "has_memos": any(each.active and section_of(each.kind) == "memos" for each in library.tools()),
             "tools": [(each.name, single_line(each.name)) for each in library.tools() if each.active],
             "language_override": override if override in LANGUAGES else "", "earlier": "", "later": "",
             "cell": CELL, "area": (AREA_WIDTH, AREA_HEIGHT), "counted": [],
