@@ -9,6 +9,7 @@ import pytest
 from tests.docs.test_docs import GUIDE, GUIDE_SOURCES, PAGES, READMES, ROOT, shown, text_of
 
 REPOSITORY = "https://github.com/bunko-authors/bunko/blob/main/"
+PICTURES = "https://raw.githubusercontent.com/bunko-authors/bunko/main/"
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -25,8 +26,8 @@ def linked_files(page: str) -> set[str]:
     """Return the files of the repository that a page links to."""
     files = set()
     for link in (target.partition("#")[0] for target in _LINK.findall(prose(page))):
-        if link.startswith(REPOSITORY):
-            files.add(link.removeprefix(REPOSITORY))
+        if link.startswith((REPOSITORY, PICTURES)):
+            files.add(link.removeprefix(REPOSITORY).removeprefix(PICTURES))
         elif link and "://" not in link:
             path = (ROOT / page).parent.joinpath(link).resolve()
             files.add(path.relative_to(ROOT.resolve()).as_posix())
