@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.accessibility import assert_accessible
 from tests.browser.opener import LANGUAGES, Language, PageOpener, keep_screenshot
+from tests.browser.served import serve_page
 from tests.site import Site, html
 
 
@@ -188,3 +190,14 @@ def test_without_scripts_the_library_is_read_only(open_page: PageOpener) -> None
     expect(page.locator("[data-action]:visible")).to_have_count(0)
     expect(page.locator("#add-folder")).to_be_hidden()
     expect(page.locator("#describe")).to_be_hidden()
+
+
+def test_a_tab_says_that_its_server_has_ended(browser: Browser, library_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(library_folder.parent, tmp_path / "sample")
+    with serve_page(tmp_path / "sample" / library_folder.name) as served:
+        opener = PageOpener(browser, served)
+        page = opener.open_blank()
+        with page.expect_response("**/api/v1/events"):
+            page.goto(f"{served.address}/library")
+    expect(page.locator(".toast")).to_have_text("The server does not answer")
+    opener.close()

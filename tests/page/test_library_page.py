@@ -58,6 +58,15 @@ def test_a_document_that_failed_is_listed_with_its_reason(browser: TestClient, d
     assert problem.reason.splitlines()[0].split("'")[0] in text
 
 
+def test_the_list_of_failures_says_how_many_it_has(browser: TestClient, docs: Path, library: Library) -> None:
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 nothing else")
+    (docs / "empty.md").write_text("", "utf-8")
+    library.import_("docs")
+    text = browser.get("/library", params={"tool": "docs"}).text
+    assert "empty.md" in text
+    assert "Failures: 2" in text
+
+
 def test_whoever_started_the_server_may_do_everything(visit: Visitor) -> None:
     text = visit(is_local=True, is_owner=True).get("/library", params={"tool": "docs"}).text
     assert actions(text) >= {"import", "disable", "delete", "rebuild"}

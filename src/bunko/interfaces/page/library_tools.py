@@ -105,6 +105,7 @@ def details_values(request: Request, details: ToolDetails, local_time: datetime)
         "lengths": lengths,
         "histogram": lengths and length_histogram(lengths),
         "failures": [_failure_values(request, status.tool.name, problem) for problem in status.problems[:MAX_FAILURES]],
+        "failure_count": len(status.problems),  # with empty documents, which are no failure of the tool
         "more_failures": max(0, len(status.problems) - MAX_FAILURES),
     }
 

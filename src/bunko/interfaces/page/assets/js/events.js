@@ -14,8 +14,8 @@ const listeners = new Map();
 let channel = null;
 
 /**
- * Call a listener for each event of a type: `job`, `generation`, or `open` when the stream begins, also again after a
- * break, in which events may have been missed. Return a function that ends this.
+ * Call a listener for each event of a type: `job`, `generation`, `open` when the stream begins, also again after a
+ * break, in which events may have been missed, or `break` while it cannot be opened. Return a function that ends this.
  * @param {string} type
  * @param {Listener} listener
  * @returns {() => void}
@@ -39,6 +39,7 @@ function openStream() {
   const stream = new EventSource(ADDRESS);
   stream.onopen = () => tellAll("open", null);
   stream.onerror = () => {
+    tellAll("break", null);
     // The browser itself tries again, except if the server has refused it.
     if (stream.readyState === EventSource.CLOSED) setTimeout(openStream, RETRY_MILLISECONDS);
   };

@@ -39,12 +39,13 @@ let toastTimer = 0;
 /**
  * Say something for a moment, also to screen readers.
  * @param {string} text
+ * @param {boolean} [stays] until something else is said
  */
-export function say(text) {
+export function say(text, stays = false) {
   document.querySelector(".toast")?.remove();
   const toast = element("div", { class: "toast", role: "status" });
   document.body.append(toast);
   toast.textContent = text;
   clearTimeout(toastTimer);
-  toastTimer = window.setTimeout(() => toast.remove(), 4000);
+  if (!stays) toastTimer = window.setTimeout(() => toast.remove(), 4000);
 }

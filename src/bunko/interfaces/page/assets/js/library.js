@@ -44,11 +44,26 @@ async function refresh() {
     keepDraft(live, part);
     live.replaceWith(part);
     restoreFocus(focused);
-  } catch {
+    sayProblem("");
+  } catch (error) {
     // The next event tries again; what is shown stays.
+    sayProblem(error instanceof ServerProblem ? error.message : t("common.offline"));
   } finally {
     isRefreshing = false;
   }
+}
+
+let shownProblem = "";
+
+/**
+ * Say why nothing on this page changes any more, until it does again.
+ * @param {string} problem
+ */
+function sayProblem(problem) {
+  if (problem === shownProblem) return;
+  shownProblem = problem;
+  if (problem) say(problem, true);
+  else document.querySelector(".toast")?.remove();
 }
 
 /**
@@ -243,6 +258,7 @@ addPicker();
 listen("job", showJob);
 listen("generation", refreshSoon);
 listen("open", refreshSoon);
+listen("break", refreshSoon);
 document.addEventListener("visibilitychange", refreshSoon);
 document.addEventListener("focusout", (event) => {
   if (event.target instanceof Element && event.target.matches("#live textarea")) refreshSoon();
