@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from urllib.parse import quote
 
 from playwright.sync_api import Page
 
+from bunko.evaluation.report_store import ReportStore
 from bunko.types import Text
+from tests.browser.reports import evaluation_report, sweep_report
 from tests.browser.sample import open_sample
 
 LONG_LINE_CHARS = 5_000_000
@@ -39,6 +42,8 @@ ADDRESSES = {
     "data:text/html,<script>window.injected=1</script>": "dataword",
     'https://192.0.2.1/"onmouseover="window.injected=1\'><script>': "webword",
 }
+# Links that lead out of the folder, which the library lists as failures.
+UNREADABLE = (f"failed {_MARKUP.replace('/', '')}.md", f"failed {RIGHT_TO_LEFT}dm.md")
 TOOL, ADDRESS_TOOL, LARGE_TOOL = "hostile", "addresses", "large"
 
 
@@ -47,6 +52,8 @@ def build_hostile_library(folder: Path) -> Path:
     documents, large = folder / "documents", folder / "large"
     for file_name, (word, text) in DOCUMENTS.items():
         _write(documents / file_name, word, text)
+    for file_name in UNREADABLE:
+        (documents / file_name).symlink_to("/etc/hostname")
     large.mkdir()
     (large / "long-line.md").write_text("longword " + "あいう abc " * (LONG_LINE_CHARS // 8), encoding="utf-8")
     headings = "".join(f"{'#' * (1 + number % 6)} manyword {number}\n\ntext {number}\n\n" for number in range(HEADINGS))
@@ -66,6 +73,9 @@ def build_hostile_library(folder: Path) -> Path:
                 for address, word in ADDRESSES.items()
             },
         )
+        for query in (_MARKUP, _QUOTES, _BIDI):
+            library.store.cache.log_search(query, TOOL, "2026-03-01", limit=100)
+    _keep_reports(folder / "library")
     return folder / "library"
 
 
@@ -87,7 +97,8 @@ _FIND_HANDLERS = """() => [...document.querySelectorAll("*")].filter(element =>
     element.localName === "iframe" || element.localName === "object" || element.localName === "base"
     || (element.localName === "script" && element.type !== "application/json" && !element.src)
     || (element.localName === "img" && element.closest("main"))
-    || element.getAttributeNames().some(name => name.startsWith("on") || name === "style" && element.closest("main"))
+    || element.getAttributeNames().some(name => name.startsWith("on")
+        || name === "style" && element.closest("main") && element.id !== "tip")
 ).map(element => element.outerHTML.slice(0, 300))"""
 
 _FIND_LINKS = """() => [...document.querySelectorAll("[href], [src], [action], [formaction]")].filter(element =>
@@ -107,6 +118,25 @@ _FIND_TURNED_TEXT = """() => {
     }
     return found;
 }"""
+
+
+def _keep_reports(library_folder: Path) -> None:
+    """Keep reports whose names are markup and whose numbers are text, as a folder from elsewhere may hold them."""
+    reports = ReportStore(library_folder)
+    for report in (evaluation_report(), sweep_report()):
+        text = json.dumps(report)
+        for plain, hostile in (
+            ('"handbook"', json.dumps(_MARKUP + _BIDI)),
+            ('"hybrid"', json.dumps(_CLOSING)),
+            ('"bm25"', json.dumps(_QUOTES)),
+            ('"vector_weight"', json.dumps(_CLOSING + _QUOTES)),
+            (json.dumps("holidays in May"), json.dumps(_MARKUP + _TEMPLATE)),
+            ('"not proven"', json.dumps(_MARKUP)),
+        ):
+            text = text.replace(plain, hostile)
+        reports.keep(json.loads(text))
+    text = json.dumps(evaluation_report()).replace("0.74", json.dumps(_MARKUP)).replace("-03-02T", "-03-04T")
+    reports.keep(json.loads(text))
 
 
 def _write(path: Path, word: str, text: str) -> None:

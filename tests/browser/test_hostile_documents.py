@@ -1,4 +1,4 @@
-"""Documents that were made to break a page: results, documents and the library show them as text."""
+"""Documents that were made to break a page: every page shows them as text."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.browser.hostile import (
     DOCUMENTS,
     LARGE_TOOL,
     TOOL,
+    UNREADABLE,
     assert_harmless,
     build_hostile_library,
     document_path,
@@ -69,6 +70,56 @@ def test_an_address_never_becomes_a_script(open_hostile: PageOpener, address: st
 
 def test_a_query_is_shown_as_text(open_hostile: PageOpener) -> None:
     page = open_hostile("/?q=%22%3E%3Cscript%3Ewindow.injected=1%3C/script%3E%E2%80%AE&tag=%3Cimg+src=x+onerror=1%3E")
+    assert_harmless(page)
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["scripts", "no-scripts"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"/library?tool={TOOL}",
+        f"/library?tool={ADDRESS_TOOL}",
+        "/library/descriptions",
+        "/map?color=tag",
+        f"/time?tool={TOOL}",
+        "/quality",
+        "/quality?report=20260302T093000",
+        "/quality?report=20260303T210500",
+        f"/quality/judge?tool={TOOL}&q=markupword",
+        f"/quality/judge?tool={ADDRESS_TOOL}&q=dataword",
+        "/ask?q=markupword",
+    ],
+)
+def test_hostile_names_tags_titles_and_reports_are_text_on_every_page(
+    open_hostile: PageOpener, address: str, javascript: bool
+) -> None:
+    page = open_hostile(address, javascript=javascript)
+    assert page.locator("main h1").count() == 1
+    if javascript:
+        assert_harmless(page)
+
+
+def test_documents_that_could_not_be_read_are_named_as_text(open_hostile: PageOpener) -> None:
+    page = open_hostile(f"/library?tool={TOOL}")
+    shown = BIDI_CHARS.sub("", page.locator("main").text_content() or "")
+    for name in UNREADABLE:
+        assert BIDI_CHARS.sub("", name) in shown
+
+
+def test_hostile_documents_are_text_on_the_map_whatever_is_lit_or_pointed_at(open_hostile: PageOpener) -> None:
+    page = open_hostile("/map?color=tag&q=markupword")
+    page.locator("#canvas").focus()
+    for _ in range(len(DOCUMENTS) + len(ADDRESSES)):
+        page.keyboard.press("ArrowRight")
+        assert_harmless(page)
+
+
+def test_why_a_hostile_document_was_found_is_text(open_hostile: PageOpener) -> None:
+    page = open_hostile("/?q=markupword")
+    page.keyboard.press("j")
+    page.keyboard.press("w")
+    open_hostile.settle(page)
+    assert page.locator("main .why, main [class*=why]").count() >= 1
     assert_harmless(page)
 
 

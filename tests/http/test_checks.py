@@ -25,6 +25,12 @@ def test_a_name_that_was_bent_to_this_machine_is_refused(site: Site, path: str, 
     assert site.call(path, Cookie=site.session, Host=host).status == 421
 
 
+@pytest.mark.parametrize("path", [*PATHS, "/assets/x/y.js"])
+@pytest.mark.parametrize("port", [":80@evil.example", ":80,evil.example", ":80.", ":", ":999999", ":-1"])
+def test_what_follows_a_name_of_this_machine_must_be_a_port(site: Site, path: str, port: str) -> None:
+    assert site.call(path, Cookie=site.session, Host=f"127.0.0.1{port}").status == 421
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example", "file://"])
 def test_pages_of_other_sites_are_refused_even_with_token_and_session(site: Site, path: str, origin: str) -> None:

@@ -232,3 +232,21 @@ def test_a_session_whose_library_cannot_be_read_is_told_so(tmp_path: Path) -> No
         assert reply.headers["Retry-After"] == "5"
         assert "secret" not in reply.text
         assert post_token(site, "bunko_alice").status == 503
+
+
+@pytest.mark.parametrize("path", ["/?q=x", "/api/v1/search?q=x", "/library"])
+@pytest.mark.parametrize("sender", ["same-site", "cross-site"])
+def test_a_page_of_another_port_reads_nothing_with_a_session(site: Site, path: str, sender: str) -> None:
+    # Browsers send cookies to all ports of a machine, also when a page of another port asks.
+    fetched = {"Cookie": site.session, "Sec-Fetch-Site": sender, "Sec-Fetch-Mode": "no-cors"}
+    assert site.ask(path, **fetched).status == 403
+    assert site.ask(path, **fetched | {"Sec-Fetch-Mode": "cors", "Origin": "http://127.0.0.1:1"}).status == 403
+    assert site.ask(path, **fetched | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}).status == 403
+    assert site.ask(path, **fetched | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}).status == 200
+    assert site.call(path, **{"Sec-Fetch-Site": sender, "Sec-Fetch-Mode": "cors"}).status == 200
+
+
+@pytest.mark.parametrize("sender", ["same-origin", "none"])
+def test_a_page_of_this_server_reads_with_a_session(site: Site, sender: str) -> None:
+    fetched = {"Cookie": site.session, "Sec-Fetch-Site": sender, "Sec-Fetch-Mode": "cors"}
+    assert site.ask("/api/v1/search?q=x", **fetched).status == 200

@@ -106,3 +106,13 @@ def test_pages_are_fetched_and_a_site_is_crawled_in_the_background(
             assert deleted.json["url"] == site.url("/a")
             assert client.send("DELETE", "/web/pages", url=site.url("/a")).status == 404
             assert client.post("/web/pages", {"urls": []}).json["parameter"] == "urls"
+
+
+def test_a_job_does_not_show_the_password_of_an_address(diary: Library) -> None:
+    client, address = ApiClient(diary), "http://me:a-password@192.0.2.1/"
+    for started in (
+        client.post("/web/pages", {"urls": [address]}),
+        client.post("/web/crawls", {"url": address, "pattern": ""}),
+    ):
+        ended = wait_for_job(client, started.json["job"]["id"])
+        assert "a-password" not in json.dumps([started.json, ended])

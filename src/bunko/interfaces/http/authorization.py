@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bunko.errors import AccessDenied, BunkoError
+from bunko.interfaces.http.host_check import WRONG_ORIGIN
 from bunko.interfaces.http.listener import LOOPBACK_HOSTS
 from bunko.interfaces.http.parts import part_of
 from bunko.interfaces.http.refusals import asks_for_page, refuse
@@ -27,6 +28,7 @@ from bunko.interfaces.http.sessions import (
     LoginLinks,
     Sessions,
     is_same_origin,
+    is_sent_by_another_page,
     parse_session,
     session_cookie,
 )
@@ -222,6 +224,8 @@ class TokenGuard:
                 scope, 403, "wrong_origin", "A change with a session must come from a page of this server",
                 "Reload the page, or send a bearer token.",
             )  # fmt: skip
+        if session and is_sent_by_another_page(scope):
+            return refuse(scope, 403, "wrong_origin", WRONG_ORIGIN, "Reload the page, or send a bearer token.")
         await self._authorizer.mark_used(identity)
         # The SDK compares the user with the one who opened the session: nobody can use the session of another.
         user = AuthenticatedUser(AccessToken(token="", client_id=identity.caller.name, scopes=[]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
@@ -12,7 +13,9 @@ from bunko.interfaces.http.listener import LOOPBACK_HOSTS
 from bunko.interfaces.http.refusals import refuse
 
 _WRONG_HOST = "This server does not answer under this name"
-_WRONG_ORIGIN = "Pages of other sites may not use this server"
+WRONG_ORIGIN = "Pages of other sites may not use this server"
+# The SDK takes whatever follows a name and a colon for a port.
+_AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:]*)(:[0-9]{1,5})?")
 _HINT = "Whoever runs it can allow the name in the setting serve.allowed_hosts."
 
 
@@ -41,9 +44,14 @@ class HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        if scope["type"] == "http" and (refused := await self._check.validate_request(Request(scope))) is not None:
-            status = refused.status_code
-            code, message = ("wrong_host", _WRONG_HOST) if status == 421 else ("wrong_origin", _WRONG_ORIGIN)
+        if scope["type"] == "http" and (status := await self._find_refusal(Request(scope))) is not None:
+            code, message = ("wrong_host", _WRONG_HOST) if status == 421 else ("wrong_origin", WRONG_ORIGIN)
             await refuse(scope, status, code, message, _HINT)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    async def _find_refusal(self, request: Request) -> int | None:
+        if not _AUTHORITY.fullmatch(request.headers.get("host", "")):
+            return 421
+        refused = await self._check.validate_request(request)
+        return None if refused is None else refused.status_code

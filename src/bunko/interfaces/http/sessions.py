@@ -115,6 +115,17 @@ def is_same_origin(scope: Scope) -> bool:
     return scheme in ("http", "https") and authority != "" and authority == headers.get("host", "")
 
 
+def is_sent_by_another_page(scope: Scope) -> bool:
+    """Return whether a page of another server sent a request by itself, and nobody followed a link there.
+
+    Browsers send cookies to all ports of a machine, so a page of another port could ask with the session of this one.
+    """
+    headers = Headers(scope=scope)
+    if headers.get("sec-fetch-site") not in ("same-site", "cross-site"):
+        return False
+    return headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest", "document") != "document"
+
+
 def local_path(text: str) -> str:
     """Return a path of this server, else its first page: no form may lead to another site."""
     is_local = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable() and "\\" not in text

@@ -115,7 +115,7 @@ def _tag_values(library: LibraryAccess, language: Language, tool: str) -> dict[s
     def row(tag: TagYears) -> dict[str, Any]:
         tag_filters = [*filters, ("tag", tag.tag)]
         return {
-            "tag": tag.tag,
+            "tag": single_line(tag.tag),
             "total": tag.total,
             "address": _address("/", tag_filters),
             "area": build_area(tag.counts, largest),

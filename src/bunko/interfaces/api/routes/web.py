@@ -13,6 +13,7 @@ from bunko.interfaces.api.routes.jobs import StartedReply, start_job
 from bunko.interfaces.serialize_library import web_tool_to_dict
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.web import CollectResult
+from bunko.sources.web.ssrf_guard import display_url
 
 _MAX_URLS, _MAX_PROBLEMS = 1000, 100
 Url = Annotated[str, Field(min_length=1, max_length=4000)]
@@ -92,7 +93,7 @@ def add_web_pages(call: Call, body: Pages) -> dict[str, Any]:
     def run(tool_call: ToolCall) -> ToolReply:
         return _reply(tool_call.library.web.add_pages(body.urls, observer=_observer(tool_call)))
 
-    return start_job(call, "pages", run, body.urls[0])
+    return start_job(call, "pages", run, display_url(body.urls[0]))
 
 
 def crawl_site(call: Call, body: Crawl) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def crawl_site(call: Call, body: Crawl) -> dict[str, Any]:
     def run(tool_call: ToolCall) -> ToolReply:
         return _reply(tool_call.library.web.crawl_site(body.url, body.pattern, observer=_observer(tool_call)))
 
-    return start_job(call, "crawl", run, body.url)
+    return start_job(call, "crawl", run, display_url(body.url))
 
 
 def delete_web_page(call: Call, query: WebPageQuery) -> dict[str, Any]:

@@ -130,12 +130,12 @@ function look(index, isSaid) {
   map.canvas.classList.toggle("over", Boolean(place));
   if (!place || !map.points) return;
   const path = element("span", { class: "path" }, element("bdi", {}, place.path));
-  tip.replaceChildren(element("strong", {}, element("bdi", {}, name(place))), element("span", {}, facts(place)), path);
+  tip.replaceChildren(element("strong", {}, element("bdi", {}, name(place))), element("bdi", {}, facts(place)), path);
   const [x, y] = map.toScreen(at(map.points.x, index), at(map.points.y, index));
   const left = Math.min(Math.max(x - tip.offsetWidth / 2, 8), stage.clientWidth - tip.offsetWidth - 8);
   const isBelow = y < tip.offsetHeight + 24;
   tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(isBelow ? y + 16 : y - tip.offsetHeight - 16)}px)`;
-  if (isSaid) spoken.textContent = `${name(place)}, ${facts(place)}`;
+  if (isSaid) spoken.replaceChildren(element("bdi", {}, `${name(place)}, ${facts(place)}`));
 }
 
 async function search() {
@@ -189,7 +189,7 @@ function list() {
     const places = shown.slice(0, MAX_LISTED).map((index) => /** @type {Place} */ (map.points?.places[/** @type {number} */ (index)]));
     document.getElementById("map-list")?.replaceChildren(
       ...places.map((place) =>
-        element("li", {}, element("a", { href: address(place) }, element("bdi", {}, name(place))), " ", element("span", { class: "quiet" }, facts(place))),
+        element("li", {}, element("a", { href: address(place) }, element("bdi", {}, name(place))), " ", element("bdi", { class: "quiet" }, facts(place))),
       ),
     );
     document.getElementById("map-more")?.remove();
