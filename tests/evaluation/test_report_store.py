@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,34 @@ def test_a_folder_that_a_command_wrote_to_is_listed_too(tmp_path: Path) -> None:
     reports = {stored.id: stored for stored in ReportStore(tmp_path).all()}
     assert set(reports) == {"night.sweep", "night.evaluation"}
     assert reports["night.sweep"].score == 0.7
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"modes": float("inf")},
+        {"modes": {"bm25": {"measures": [1]}}, "mode": "bm25"},
+        {"judged": {"name": "notes", "queries": float("inf")}},
+        {"settings": {"k1": float("nan")}},
+        {"settings": {"k1": 10**400}},
+        {"settings": {"fusion": "\ud800"}},
+    ],
+)
+def test_a_report_with_values_that_are_none_is_left_out(tmp_path: Path, change: dict[str, Any]) -> None:
+    store = ReportStore(tmp_path)
+    store.keep(report())
+    (store.folder / "other.json").write_text(json.dumps(report(**change)), "utf-8")
+    assert len(store.all()) == 1
+    with pytest.raises(UnknownName):
+        store.load("other")
+
+
+def test_a_pipe_and_a_device_among_the_reports_are_not_read(tmp_path: Path) -> None:
+    store = ReportStore(tmp_path)
+    store.keep(report())
+    os.mkfifo(store.folder / "pipe.json")
+    (store.folder / "zeros.json").symlink_to("/dev/zero")
+    assert len(store.all()) == 1
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"modes": 1}', '{"created_at": 1, "judged": [], "grid": 1}', "["])

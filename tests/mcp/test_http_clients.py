@@ -211,6 +211,17 @@ def test_half_a_request_makes_room_for_a_whole_one(server: Server) -> None:
 
 
 @limits(_MAX_CONNECTIONS=3)
+def test_half_a_request_makes_room_before_a_client_that_has_just_come(server: Server) -> None:
+    for _ in range(3):
+        half = server.connect(f"{HEAD}Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n")
+        assert half.recv(1000).startswith(b"HTTP/1.1 100 ")
+    clients = [server.connect() for _ in range(3)]
+    for client in clients:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert [client.recv(1000)[:13] for client in clients] == [b"HTTP/1.1 200 "] * 3
+
+
+@limits(_MAX_CONNECTIONS=3)
 def test_a_client_that_only_listens_makes_room_for_one_that_asks(server: Server) -> None:
     streams = [server.begin("GET", session=server.open_session()) for _ in range(3)]
     assert [stream.status for stream in streams] == [200, 200, 200]

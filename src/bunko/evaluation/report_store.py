@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from bunko.errors import UnknownName
 from bunko.temporary_files import write_text_file
@@ -17,6 +18,11 @@ Kind = Literal["evaluation", "sweep"]
 
 _MAX_REPORTS = 200  # that are listed, and kept of those that are written here
 _MAX_BYTES = 50_000_000
+_MAX_DIGITS = 18
+# What reading a file from elsewhere may raise that is no report.
+_MALFORMED = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, StopIteration,
+)  # fmt: skip
 _FILES: Mapping[str, Kind] = {"report.json": "evaluation", "sweep.json": "sweep"}
 
 
@@ -62,7 +68,7 @@ class ReportStore:
         """Return a report with its content."""
         for report in self.all():
             if report.id == report_id:
-                return report, json.loads(report.path.read_text("utf-8"))
+                return report, _read(report.path)
         raise UnknownName(f"There is no report {report_id[:80]!r}", hint="Choose one of the list.")
 
     def _paths(self) -> Iterator[Path]:
@@ -78,6 +84,8 @@ def _describe_file(path: Path) -> StoredReport | None:
         state = path.stat()
     except OSError:  # just deleted
         return None
+    if not stat.S_ISREG(state.st_mode):  # reading a pipe or a device may never end
+        return None
     return _describe(path, state.st_mtime_ns, state.st_size)
 
 
@@ -87,7 +95,7 @@ def _describe(path: Path, changed_at: int, size: int) -> StoredReport | None:
     if size > _MAX_BYTES:
         return None
     try:
-        report = json.loads(path.read_text("utf-8"))
+        report = _read(path)
         kind: Kind = "sweep" if "grid" in report else "evaluation"
         is_flat = path.name not in _FILES
         measure, score = _main_score(report, kind)
@@ -95,8 +103,25 @@ def _describe(path: Path, changed_at: int, size: int) -> StoredReport | None:
             path.stem if is_flat else f"{path.parent.name}.{kind}", path, kind, str(report["created_at"]),
             str(report["judged"]["name"]), int(report["judged"]["queries"]), measure, score,
         )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, StopIteration):
+    except _MALFORMED:
         return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    text = path.read_text("utf-8")
+    report: dict[str, Any] = json.loads(text, parse_constant=_refuse_constant, parse_int=_parse_whole_number)
+    json.dumps(report, ensure_ascii=False).encode("utf-8")  # fails for half of a character
+    return report
+
+
+def _parse_whole_number(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError("a number is too large")
+    return int(text)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _main_score(report: dict[str, Any], kind: Kind) -> tuple[str, float | None]:

@@ -11,6 +11,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _HEADER_SECONDS = 10.0  # for the head of a request, from the connection or its first byte on
+_NEW_SECONDS = 1.0  # in which a client sends its request: others that wait longer make room before it
 _BODY_SECONDS = 30.0  # for the rest of a request, which has at most 4 MiB
 _REFUSED_SECONDS = 2.0  # for the rest of a request that was already refused
 _STALLED_SECONDS = 60.0  # for a client to read on, or to answer its network
@@ -26,7 +27,8 @@ class LimitedConnection(H11Protocol):
     """A connection of uvicorn that ends if its client sends nothing, half a request, or does not read.
 
     At the limit, the connection that has waited longest without a request makes room for a new one, then the oldest
-    whose request is not complete, then the oldest stream that a client only listens to: clients open it again.
+    whose request is not complete or whose client does not read, then the oldest stream that a client only listens to:
+    clients open it again. A new connection has a moment to send its request first.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -114,12 +116,22 @@ class LimitedConnection(H11Protocol):
         if len(open_connections) < _MAX_CONNECTIONS:
             return True
         idle = [other for other in open_connections if other.cycle is None or other.cycle.response_complete]
-        incomplete = [other for other in open_connections if other.conn.their_state is h11.SEND_BODY]
-        candidates = idle or incomplete or [other for other in open_connections if other._is_stream()]
+        newest = time.monotonic() - _NEW_SECONDS
+        waiting = [other for other in idle if other._idle_since < newest]
+        candidates = (
+            waiting
+            or [other for other in open_connections if other._is_stuck()]
+            or [other for other in open_connections if other._is_stream()]
+            or idle
+        )
         if not candidates:
             return False
         min(candidates, key=lambda other: other._idle_since).transport.abort()
         return True
+
+    def _is_stuck(self) -> bool:
+        """Return whether the client has sent half a request, or does not read its answer."""
+        return self.conn.their_state is h11.SEND_BODY or self._stall_timer is not None
 
     def _is_stream(self) -> bool:
         """Return whether the client only listens: the answer has begun, and goes on."""
