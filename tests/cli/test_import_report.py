@@ -115,6 +115,7 @@ def finished(library: Library, *arguments: str) -> tuple[dict[str, Any], int]:
 
 
 @needs_signals
+@pytest.mark.slow
 def test_an_import_ended_by_ctrl_c_keeps_what_it_wrote_and_the_same_command_goes_on(library: Library) -> None:
     said = interrupted(library)
     assert "Traceback" not in said

@@ -6,11 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bunko.errors import SettingsError
+from bunko.errors import BunkoError, SettingsError
+from bunko.interfaces.cli import serve_http
+from bunko.interfaces.mcp import supervisor
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES, parse_toolsets
 from tests.cli.processes import subprocess_environment
 from tests.mcp.stdio_process import Process
@@ -109,6 +113,33 @@ def test_the_first_ctrl_c_ends_a_server_that_an_assistant_uses(tmp_path: Path, d
     os.kill(process.pid, signal.SIGINT)
     assert process.wait() == 130
     assert process.stderr() == ""
+
+
+class FailingServer:
+    """Stands for a server that a signal interrupts while it starts."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def serve_listener(self, *_: object) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [ValueError("an import was interrupted"), BunkoError("the library was interrupted")])
+def test_a_worker_ends_silently_whatever_the_signal_interrupted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    is_ending = threading.Event()
+    monkeypatch.setattr(supervisor, "prepare_worker", lambda: is_ending)
+    worker: list[Any] = [FailingServer(error), None, "127.0.0.1", Path()]
+    with pytest.raises(SystemExit if isinstance(error, BunkoError) else ValueError):
+        serve_http._run_worker(*worker)
+    capsys.readouterr()
+    is_ending.set()
+    with pytest.raises(SystemExit) as ended:
+        serve_http._run_worker(*worker)
+    assert ended.value.code == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_what_only_a_server_needs_is_imported_only_there(tmp_path: Path, docs: Path) -> None:

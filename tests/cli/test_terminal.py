@@ -78,6 +78,7 @@ def test_a_progress_bar_shows_no_speed_before_it_is_known(notes: Path, tmp_path:
     assert "?" not in written
 
 
+@pytest.mark.slow
 def test_the_first_search_of_a_large_folder_shows_a_progress_bar(docs: Path, tmp_path: Path) -> None:
     for number in range(120):
         (docs / f"{number}.md").write_text(f"# {number}\n\n京都の寺を巡った{number}日目の記録です。", encoding="utf-8")

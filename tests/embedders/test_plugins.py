@@ -79,6 +79,7 @@ def installation(tmp_path: Path) -> Installation:
     return Installation(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_installed_embedder_is_configured_and_imports_and_searches(installation: Installation) -> None:
     installation.configure('provider = "toy"\nmodel_toy = "large"\ntoy_api_key = "toy-secret"\ntimeout = 7.0')
     docs = ("--docs-dir", str(installation.docs))

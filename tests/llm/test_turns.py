@@ -215,6 +215,7 @@ def test_a_model_without_tools_is_recognised() -> None:
     assert not rejects_tools(RemoteFailure("the key is wrong", status=401))
 
 
+@pytest.mark.slow
 def test_endless_arguments_are_refused() -> None:
     with (
         chat_service(Reply(calls=[("search", "x" * 200_000)])) as service,

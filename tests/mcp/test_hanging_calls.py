@@ -162,6 +162,7 @@ def test_an_embedder_that_never_answers_stops_nobody(start: Start, silence: Sile
     assert process.end() == 0
 
 
+@pytest.mark.slow
 def test_a_library_that_another_process_locks_stops_no_search(start: Start, folder: Path) -> None:
     process = start(module="bunko")
     assert found(process)

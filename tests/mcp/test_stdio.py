@@ -50,6 +50,7 @@ def serve(tmp_path: Path) -> Iterator[Any]:
             assert json.loads(line)["jsonrpc"] == "2.0"
 
 
+@pytest.mark.slow
 def test_the_handshake_and_the_list_of_tools_do_not_wait_for_the_search_engine(serve: Any, folder: Path) -> None:
     process = serve("--docs-dir", folder, python=("-X", "importtime"))
     assert process.shake_hands()["protocolVersion"] == "2025-11-25"

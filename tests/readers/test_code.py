@@ -285,6 +285,7 @@ def test_hostile_code_of_every_language_is_given_up_after_a_time(case: int, medi
 
 
 @needs_grammars
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
 def test_code_that_fills_the_memory_of_its_parser_is_cut_like_any_text() -> None:
     program = """

@@ -219,6 +219,7 @@ def test_notes_that_refer_to_themselves_are_no_loop() -> None:
     assert text.count("注1") == text.count("注2") == 1
 
 
+@pytest.mark.slow
 def test_cells_far_apart_do_not_become_a_table_of_blanks() -> None:
     rows = "".join(
         f'<row r="{number}"><c r="{"A" if number % 2 else "GR"}{number}"><v>{number}</v></c></row>'

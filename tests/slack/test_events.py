@@ -213,6 +213,7 @@ def test_a_crawl_is_announced_while_all_workers_are_busy(bot: StartBot, slack: S
     assert slack.in_thread(ts)[1]["text"].startswith("エラー: クロールに失敗しました。\n原因: ")
 
 
+@pytest.mark.slow
 def test_fifty_mentions_at_once_are_all_answered_and_none_twice(bot: StartBot, slack: SlackService) -> None:
     with chat_service() as service:
         service.script = lambda request: Reply(f"Answer to {last_question(request)}")

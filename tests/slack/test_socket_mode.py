@@ -60,6 +60,7 @@ def wire(slack: SlackService) -> Iterator[Socket]:
     wire.close()
 
 
+@pytest.mark.slow
 def test_a_mention_over_the_socket_is_acknowledged_when_it_is_stored_and_answered_once(
     open_slack_library: Callable[..., Library], slack: SlackService, wire: Socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

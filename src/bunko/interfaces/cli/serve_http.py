@@ -127,12 +127,16 @@ def _run_worker(server: HttpServer, listener: socket.socket, host: str, shared_f
     """Serve until the supervisor says otherwise or is gone."""
     from bunko.interfaces.http.supervisor import prepare_worker
 
-    prepare_worker()
+    is_ending = prepare_worker()
     prepare_streams()
     detect_language()
     try:
         server.serve_listener(listener, host, shared_folder)
-    except BunkoError as error:
+    except Exception as error:
+        if is_ending.is_set():
+            sys.exit(0)
+        if not isinstance(error, BunkoError):
+            raise
         print_stderr(f"{translate('Error')}: {translate(error.message)}")
         if error.hint:
             print_stderr(error.hint)

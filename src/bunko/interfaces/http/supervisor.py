@@ -139,14 +139,21 @@ def _signal_socket(received: list[int]) -> Iterator[socket.socket]:
         theirs.close()
 
 
-def prepare_worker(end_seconds: float = _STOP_SECONDS) -> None:
+def prepare_worker(end_seconds: float = _STOP_SECONDS) -> threading.Event:
     """Let this process end only with its supervisor: by its SIGTERM, or because it is gone.
 
-    Ctrl-C at a terminal reaches all processes, but only the supervisor acts on it.
+    Ctrl-C at a terminal reaches all processes, but only the supervisor acts on it. The event that is returned is set
+    when the process shall end: code that the exit interrupts may turn it into an exception of its own.
     """
+    is_ending = threading.Event()
+
+    def end(*_: object) -> None:
+        is_ending.set()
+        sys.exit(0)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Before the server runs, and after it has let its calls end: an exception closes the library, a signal would not.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, end)
     parent = parent_process()
     assert parent is not None
 
@@ -157,3 +164,4 @@ def prepare_worker(end_seconds: float = _STOP_SECONDS) -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, name="bunko-parent", daemon=True).start()
+    return is_ending
