@@ -14,7 +14,7 @@ import pytest
 
 from bunko.errors import BunkoError, SettingsError
 from bunko.interfaces.cli import serve_http
-from bunko.interfaces.mcp import supervisor
+from bunko.interfaces.http import supervisor
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES, parse_toolsets
 from tests.cli.processes import subprocess_environment
 from tests.mcp.stdio_process import Process
