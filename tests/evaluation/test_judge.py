@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from bunko.evaluation.judge import hold_judgements
 from bunko.evaluation.report_store import ReportStore
 from tests.cli.processes import subprocess_environment
 from tests.conftest import Opener, Run
@@ -52,6 +53,20 @@ def test_the_report_of_a_tool_is_kept_in_its_library(
     reports = ReportStore(folder.parent).all()
     assert [(report.kind, report.measure, report.score) for report in reports] == [("evaluation", "ndcg@5", 1.0)] * 2
     assert reports[0].name == output.stem
+
+
+def test_a_judgement_waits_for_those_of_somebody_else(
+    run: Run, judge: Callable[..., str], notes: Path, output: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bunko.evaluation.judge._WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("sys.stdin", io.StringIO("3\nn\n"))
+    with open_docs() as library, hold_judgements(library):
+        done = run("judge", "京都の寺", "--docs-dir", notes, "--output", output)
+    assert done.code == 11
+    assert "is judging results of this library" in done.err
+    assert not output.exists()
+    judge("京都の寺", keys="3nnn")
+    assert judged(output)["京都の寺"]["temple.md"] == 3
 
 
 def test_documents_of_all_modes_are_pooled_and_each_is_asked_once(judge: Callable[..., str], output: Path) -> None:

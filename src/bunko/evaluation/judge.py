@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from bunko.errors import SourceError
 from bunko.evaluation.dataset import load_queries, read_text_file
 from bunko.library.assistant_names import file_name
 from bunko.library.library import Library
+from bunko.library.lock import hold_lock
+from bunko.observer import NO_OBSERVER
 from bunko.records import LoggedSearch
 from bunko.temporary_files import write_text_file
 from bunko.text.language import detect_language
@@ -20,6 +23,7 @@ from bunko.types import MODES, Hit, Tool
 
 # The grade of each key; a grade is a gain in nDCG, so 3 is worth three times as much as 1.
 GRADES = {"y": 1, "n": 0, "1": 1, "2": 2, "3": 3}
+_WAIT_SECONDS = 10.0
 
 
 def default_file(library: Library, tool: Tool) -> Path:
@@ -32,7 +36,16 @@ def rename_judgements(library: Library, tool: Tool, renamed: Tool) -> None:
     old, new = default_file(library, tool), default_file(library, renamed)
     if not old.exists() or (new != old and new.exists()):
         return
-    Judgements(old, tool.name).move(new, renamed.name)
+    with hold_judgements(library):
+        Judgements(old, tool.name).move(new, renamed.name)
+
+
+@contextmanager
+def hold_judgements(library: Library) -> Iterator[None]:
+    """Let nobody else change judgements of a library meanwhile: each change rewrites a whole file."""
+    lock = library.store.lock("judge")
+    with hold_lock(lock, wait_seconds=_WAIT_SECONDS, observer=NO_OBSERVER, activity="judging results of"):
+        yield
 
 
 def pool_hits(library: Library, tool: Tool, query: str, *, depth: int, refresh: bool = False) -> list[Hit]:
@@ -64,7 +77,7 @@ def unjudged_queries(searches: Iterable[LoggedSearch], tool: Tool, judgements: J
 class Judgements:
     """The dataset file of one tool; it is read again and rewritten with every judgement.
 
-    Somebody else may judge at the same time: in a browser, or by the votes on an answer.
+    Somebody else may judge at the same time, in a browser or by the votes on an answer: `hold_judgements` before.
     """
 
     def __init__(self, path: Path, tool: str) -> None:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bunko.errors import UnknownName
-from bunko.evaluation.judge import Judgements, default_file, pool_hits, unjudged_queries
+from bunko.evaluation.judge import Judgements, default_file, hold_judgements, pool_hits, unjudged_queries
 from bunko.library.access import LibraryAccess
-from bunko.library.lock import hold_lock
-from bunko.observer import NO_OBSERVER
 from bunko.text.normalise import escape_surrogates
 from bunko.types import Hit, Tool
-
-_WAIT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +58,7 @@ class JudgeAccess:
         if grade is not None and store.documents.get(target.id, uri) is None:
             raise UnknownName(f"{target.name} has no document {uri[:200]!r}", hint="Search again.")
         arguments = {"query": query, "document": uri, "grade": grade}
-        with (
-            self._access.record("judge", [target.name], arguments),
-            hold_lock(
-                store.lock("judge"), wait_seconds=_WAIT_SECONDS, observer=NO_OBSERVER, activity="judging results of"
-            ),
-        ):
+        with self._access.record("judge", [target.name], arguments), hold_judgements(self._library):
             judgements = self._judgements(target)
             judgements.set_grade(query, escape_surrogates(uri), grade)
         return judgements.counts()

@@ -157,9 +157,11 @@ class _JudgingSession:
                 return key
 
     def _save_grade(self, query: str, hit: Hit, grade: float | None) -> None:
+        from bunko.evaluation.judge import hold_judgements
         from bunko.text.normalise import escape_surrogates
 
-        self._judgements.set_grade(query, escape_surrogates(hit.uri), grade)
+        with hold_judgements(self._library):
+            self._judgements.set_grade(query, escape_surrogates(hit.uri), grade)
 
     def _print(self, text: str) -> None:
         click.echo(replace_controls(text), err=self._to_stderr)

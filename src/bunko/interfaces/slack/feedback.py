@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bunko.errors import BunkoError
-from bunko.evaluation.judge import Judgements, default_file
+from bunko.evaluation.judge import Judgements, default_file, hold_judgements
 from bunko.library.library import Library
 from bunko.text.normalise import escape_surrogates
 from bunko.types import Tool
@@ -31,10 +31,11 @@ class Feedback:
         with self._lock:
             for tool, uris in uris_by_tool:
                 try:
-                    judgements = Judgements(default_file(self._library, tool), tool.name)
-                    for uri in uris:
-                        judgements.set_grade(question, escape_surrogates(uri), grade)
-                    judgements.set_feedback(question, {"votes": votes, "sources": answer["sources"]})
+                    with hold_judgements(self._library):
+                        judgements = Judgements(default_file(self._library, tool), tool.name)
+                        for uri in uris:
+                            judgements.set_grade(question, escape_surrogates(uri), grade)
+                        judgements.set_feedback(question, {"votes": votes, "sources": answer["sources"]})
                 except BunkoError as error:
                     _log.warning("The feedback on an answer was not stored as a judgement: %s", error.message)
 
