@@ -69,6 +69,15 @@ def test_a_judgement_waits_for_those_of_somebody_else(
     assert judged(output)["京都の寺"]["temple.md"] == 3
 
 
+def test_results_of_a_library_that_cannot_be_locked_are_judged_into_another_file(
+    judge: Callable[..., str], notes: Path, output: Path
+) -> None:
+    [database] = notes.rglob("library.db")
+    database.with_name("library.db.judge.lock").mkdir()
+    judge("京都の寺", keys="3nnn")
+    assert judged(output)["京都の寺"]["temple.md"] == 3
+
+
 def test_documents_of_all_modes_are_pooled_and_each_is_asked_once(judge: Callable[..., str], output: Path) -> None:
     printed = judge("database", keys="ynnn")
     assert printed.count("backup.md:L") == 1

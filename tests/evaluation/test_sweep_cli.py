@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from bunko.evaluation.report_store import ReportStore
 from tests.cli.processes import ESCAPE, at_a_terminal, subprocess_environment
 from tests.conftest import Run
 from tests.evaluation.sweep_sets import generated_set
@@ -53,6 +54,29 @@ def test_a_sweep_prints_the_best_and_writes_every_point(run: Run, public: tuple[
     assert [(row["b"], row["k1"]) for row in rows][:3] == [("0", "1"), ("0", "2"), ("0.25", "1")]
     assert float(rows[0]["ndcg@10"]) == pytest.approx(found["points"][0]["measures"]["ndcg@10"], abs=1e-6)
     assert "| 10 |" in (OUTPUT / "sweep.md").read_text(encoding="utf-8")
+
+
+def test_a_finished_sweep_is_kept_in_the_library_whose_settings_it_is_about(
+    run: Run, public: tuple[str, ...], tmp_path: Path
+) -> None:
+    sweep = ("sweep", *public, "--grid", "b=0,0.75", "--mode", "bm25", "--library", tmp_path / "library")
+    assert run(*sweep).code == 0
+    assert not (tmp_path / "library").exists()
+    assert run("init", "--library", tmp_path / "library").code == 0
+    done = run(*sweep)
+    [stored] = ReportStore(tmp_path / "library").all()
+    assert (stored.kind, stored.measure, stored.queries) == ("sweep", "ndcg@10", 24)
+    assert f"Wrote {stored.path}" in done.err
+    assert len(ReportStore(tmp_path / "library").load(stored.id)[1]["points"]) == 2
+
+
+def test_a_sweep_written_among_the_reports_of_the_library_is_there_once(
+    run: Run, public: tuple[str, ...], tmp_path: Path
+) -> None:
+    library = tmp_path / "library"
+    run("init", "--library", library)
+    run("sweep", *public, "--grid", "b=0,0.75", "--library", library, "--output-dir", library / "evaluations" / "night")
+    assert [stored.id for stored in ReportStore(library).all()] == ["night.sweep"]
 
 
 class Tags(HTMLParser):

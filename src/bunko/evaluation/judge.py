@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bunko.errors import SourceError
+from bunko.errors import LibraryReadOnly, SourceError
 from bunko.evaluation.dataset import load_queries, read_text_file
 from bunko.library.assistant_names import file_name
 from bunko.library.library import Library
@@ -44,7 +44,10 @@ def rename_judgements(library: Library, tool: Tool, renamed: Tool) -> None:
 def hold_judgements(library: Library) -> Iterator[None]:
     """Let nobody else change judgements of a library meanwhile: each change rewrites a whole file."""
     lock = library.store.lock("judge")
-    with hold_lock(lock, wait_seconds=_WAIT_SECONDS, observer=NO_OBSERVER, activity="judging results of"):
+    options: Any = {"wait_seconds": _WAIT_SECONDS, "observer": NO_OBSERVER, "activity": "judging results of"}
+    with ExitStack() as stack:
+        with suppress(LibraryReadOnly):  # there, judgements can only go to a file elsewhere
+            stack.enter_context(hold_lock(lock, **options))
         yield
 
 

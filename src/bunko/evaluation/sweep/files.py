@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bunko.errors import SourceError
 from bunko.evaluation.dataset import read_text_file
+from bunko.evaluation.report_store import ReportStore
 from bunko.evaluation.sweep.html_report import as_html
 from bunko.evaluation.sweep.report import as_csv, as_json, as_markdown
 from bunko.evaluation.sweep.result import PointScore, SweepResult, point_key
@@ -33,6 +34,17 @@ def save_sweep(result: SweepResult, output: Path) -> list[Path]:
             f"{output} cannot be written: {error.strerror or error}", hint="Choose another folder with --output-dir."
         ) from error
     return paths
+
+
+def keep_sweep(result: SweepResult, library_folder: Path, output: Path) -> list[Path]:
+    """Keep a finished sweep in the folder of a library, where its page finds it, unless it was written there."""
+    store = ReportStore(library_folder)
+    if not result.is_complete or output.resolve().is_relative_to(store.folder.resolve()):
+        return []
+    try:
+        return [store.keep(as_json(result))]
+    except OSError:  # the reports are in the folder of the command anyway
+        return []
 
 
 def load_scores(path: Path, fingerprint: str) -> dict[str, PointScore]:

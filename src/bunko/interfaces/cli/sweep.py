@@ -117,6 +117,7 @@ def command(context: click.Context, /, **options: Any) -> None:
         f" {format_count(len(judged_set.documents), 'document')}."
     )
     sweep, paths = _run_sweep(judged_set, load_settings, plan, output, options["persist_dir"], previous_scores)
+    paths += _keep_in_library(shared, sweep, output)
     if shared.as_json:
         print_json(report.as_json(sweep, include_points=False))
     else:
@@ -233,6 +234,19 @@ def _run_sweep(
             )
         raise
     return sweep, paths
+
+
+def _keep_in_library(shared: SharedOptions, sweep: SweepResult, output: Path) -> list[Path]:
+    """Keep the sweep in the library that the settings are from, if there is one; return the path."""
+    from bunko.evaluation.sweep.files import keep_sweep
+    from bunko.library.load_settings import paths_from_settings
+
+    loaded = shared.load_settings()
+    paths = paths_from_settings(shared.library_paths(), loaded)
+    is_in_file = loaded.settings.storage.kind == "sqlite"
+    if not (paths.database.is_file() if is_in_file else paths.folder.is_dir()):
+        return []
+    return keep_sweep(sweep, paths.folder, output)
 
 
 @contextmanager
