@@ -24,7 +24,7 @@ def test_help_lists_the_commands_in_groups_that_begin_with_the_beginning(run: Ru
     titles = re.findall(r"^([A-Z][\w ]+):$", printed, re.M)
     assert titles == ["Options", *GROUPS]
     first = printed[printed.index("Begin:") : printed.index("Search and read:")]
-    assert re.findall(r"^  ([\w-]+) ", first, re.M) == ["add", "search", "connect", "help"]
+    assert re.findall(r"^  ([\w-]+) ", first, re.M) == ["add", "search", "ui", "connect", "help"]
     assert re.findall(r"^  ([\w-]+) {2,}\S", printed.partition("Begin:")[2], re.M) == [
         name for names in GROUPS.values() for name in names
     ]
@@ -53,11 +53,11 @@ def test_help_of_an_unknown_command_suggests_the_nearest(run: Run) -> None:
     assert "search has no commands of its own" in run("help", "search", "add").err
 
 
-def test_bunko_at_a_terminal_shows_three_commands_to_begin_with_then_the_groups(tmp_path: Path) -> None:
+def test_bunko_at_a_terminal_shows_some_commands_to_begin_with_then_the_groups(tmp_path: Path) -> None:
     environment = subprocess_environment(tmp_path, TERM="xterm", COLUMNS="80", XDG_DATA_HOME=str(tmp_path / "data"))
     printed = at_a_terminal(env=environment).replace("\r\n", "\n")
     commands = re.findall(r"^  bunko (\w+)", printed, re.M)
-    assert commands[:3] == ["add", "search", "connect"]
+    assert commands[:4] == ["add", "search", "connect", "ui"]
     begin, _, rest = printed.partition("Search and read")
     assert "evaluate" not in begin
     for title, names in GROUPS.items():

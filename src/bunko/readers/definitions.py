@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 # Longer files are generated or minified, and are cut like any other text.
 _MAX_CHARS = 1_000_000
 # Parsers need long for text that is no code of their language, and much memory: the one of bash 47 s for 96 kB, the one
-# of Java 3 GB for 40 kB. Nothing ends a parser but the end of its process, so that longer files are parsed in another.
+# of Java 3 GB for 40 kB; and the one of bash can crash. So they run in another process, which can be ended.
 _MAX_SECONDS = 5.0
-_MAX_BYTES_HERE = 8_000  # 300 MB and half a second at the worst
 # The tree is only searched as deep and as far as people write definitions.
 _MAX_DEPTH = 50
 _MAX_NODES = 300_000
@@ -128,12 +127,10 @@ def _load_grammar(language: Language) -> _Grammar | None:
 
 @lru_cache(maxsize=2)  # the outline of a text is asked for several times in a row
 def _find_definitions(text: str, language: Language) -> tuple[_Definition, ...]:
-    """Return the definitions in the order of the text; none if it is too long, or needs too much time or memory."""
+    """Return the definitions in the order of the text; none if it is too long, or its parser fails."""
     if len(text) > _MAX_CHARS or _load_grammar(language) is None:
         return ()
     data = text.encode("utf-8", "replace")
-    if len(data) <= _MAX_BYTES_HERE:
-        return tuple(parse_definitions(data, language))
     try:
         answer = parser_process.ask(b"%b\n%b" % (language.media_type.encode(), data), _MAX_SECONDS)
     except (EOFError, OSError):

@@ -14,6 +14,7 @@ _FIRST_STEPS = (
     ("bunko add ~/notes", "Add a folder, a memo file or a web page."),
     ('bunko search "release plan"', "Search all that you have added."),
     ("bunko connect claude-code", "Let an assistant search it."),
+    ("bunko ui", "Search and manage it in your browser."),
 )
 _MAX_TOOLS = 5
 
