@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,12 +61,11 @@ def open_page(browser: Browser, served_page: ServedPage, request: pytest.Fixture
 
 
 @pytest.fixture
-def open_own_page(
-    browser: Browser, library_folder: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[PageOpener]:
-    """Open pages of a copy of that library, for tests that change it: `open_own_page.library`."""
-    shutil.copytree(library_folder.parent, tmp_path / "sample")
-    with serve_page(tmp_path / "sample" / library_folder.name) as served, _opening(browser, served, request) as opener:
+def open_own_page(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PageOpener]:
+    """Open pages of such a library with folders of its own, for tests that change it: `open_own_page.library`."""
+    # A copy of the library would still read the folders of the first one.
+    library_folder = build_library(tmp_path / "sample")
+    with serve_page(library_folder) as served, _opening(browser, served, request) as opener:
         yield opener
 
 

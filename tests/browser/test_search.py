@@ -150,6 +150,13 @@ def test_a_passage_is_copied_as_citation_and_as_markdown(open_page: PageOpener) 
     assert citation in page.evaluate("navigator.clipboard.readText()")
 
 
+def test_a_document_beside_the_results_leaves_the_search_in_its_place(open_page: PageOpener) -> None:
+    page = open_page("/?q=錦市場")
+    page.locator(NAMES).first.click()
+    expect(page.locator("#panel .line.hit mark").first).to_be_in_viewport()
+    assert page.evaluate("scrollY") == 0
+
+
 def test_on_a_wide_screen_the_document_opens_beside_the_results(open_page: PageOpener) -> None:
     page = open_page("/?q=錦市場")
     page.locator(NAMES).first.click()

@@ -39,8 +39,25 @@ export function showDocument(article, scroller) {
 /** @param {HTMLElement} article */
 export function scrollToHit(article) {
   const place = article.querySelector(".line.hit mark") ?? article.querySelector(".line.hit");
-  if (!place) return;
-  place.scrollIntoView({ block: "center" });
+  if (place) scrollToPlace(article, place, "center");
+}
+
+/**
+ * Beside the results, only the document scrolls: the search and the results stay where they are.
+ * @param {HTMLElement} article
+ * @param {Element} place
+ * @param {"start" | "center"} block
+ */
+function scrollToPlace(article, place, block) {
+  const panel = article.closest("#panel");
+  if (!panel || getComputedStyle(panel).position !== "sticky") {
+    place.scrollIntoView({ block });
+    return;
+  }
+  const text = scrollerOf(article);
+  const [outer, inner] = [text.getBoundingClientRect(), place.getBoundingClientRect()];
+  text.scrollTop += inner.top - outer.top - (block === "center" ? (outer.height - inner.height) / 2 : 0);
+  place.scrollIntoView({ block: "nearest" });
 }
 
 /**
@@ -159,7 +176,8 @@ async function jump(article, link, watcher) {
       return;
     }
   }
-  article.querySelector(`[id="${id}"]`)?.scrollIntoView({ block: "start" });
+  const place = article.querySelector(`[id="${id}"]`);
+  if (place) scrollToPlace(article, place, "start");
 }
 
 /** @param {HTMLElement} article */
