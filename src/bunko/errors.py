@@ -7,6 +7,7 @@ BunkoError
 │   └── FetchFailed      fetch         a page could not be fetched
 ├── QueryError         query         a search request is not valid
 ├── EmbedderError      embedder      embeddings cannot be computed
+├── ModelError         model         a local model cannot be fetched, read or run
 ├── IndexFailure       index         an index server or the files of an index cannot be used
 ├── ClusterError       cluster       a cluster that should run an import cannot be used
 ├── UnknownName        unknown       no such tool, document or provider
@@ -108,6 +109,12 @@ class EmbedderError(BunkoError):
         super().__init__(message, hint=hint)
         # The vectors that were computed before the error, by the position of their text.
         self.partial_vectors: Mapping[int, Any] = {}
+
+
+class ModelError(BunkoError):
+    """A local model cannot be fetched, read or run."""
+
+    code = "model"
 
 
 class IndexFailure(BunkoError):

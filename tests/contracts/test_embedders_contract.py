@@ -21,6 +21,7 @@ from bunko.protocols import Embedder
 from bunko.settings.providers import builtin_settings, may_be_provider_name
 from bunko.settings.validate import check_value
 from tests.loopback import KEY, Loopback
+from tests.tiny_models import write_encoder
 
 PROVIDERS = embedders.builtin_providers()
 REMOTE = [name for name, provider in PROVIDERS.items() if "retries" in provider.shared]
@@ -39,9 +40,9 @@ def service() -> Iterator[Loopback]:
 
 
 @pytest.fixture(params=TESTED)
-def embedder(request: pytest.FixtureRequest, service: Loopback) -> Embedder:
+def embedder(request: pytest.FixtureRequest, service: Loopback, tmp_path: Path) -> Embedder:
     provider = PROVIDERS[request.param]
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"model": str(write_encoder(tmp_path / "model"))} if request.param == "onnx" else {}
     if request.param in REMOTE:
         options = {"base_url": service.address, "api_key": KEY, "retries": 0}
     if "dimensions" in {option.argument for option in provider.options}:

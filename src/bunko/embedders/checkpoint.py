@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -95,37 +95,8 @@ class ModelLocation:
         def read_optional(file: str) -> dict[str, Any]:
             return self._read_optional(folder, file, fetch)
 
-        config = _read_json(folder / "config.json")
-        pooling, dense_layers, size = "mean", [], _hidden_size(config)
-        for module in read_optional("modules.json").get("", _DEFAULT_MODULES):
-            kind, path = str(module.get("type", "")).rpartition(".")[2], str(module.get("path", "")).strip("/")
-            module_config = read_optional(f"{path}/config.json") if path else {}
-            if kind == "Pooling":
-                pooling = self._pooling(module_config) if module_config else pooling
-                size = module_config.get("word_embedding_dimension", module_config.get("embedding_dimension", size))
-            elif kind == "Dense":
-                dense_layers.append(path)
-                size = module_config.get("out_features", size)
-            elif kind not in ("Transformer", "Normalize"):
-                raise EmbedderError(
-                    f"{self.label} has an unsupported module: {kind or 'no type'}",
-                    hint="Choose another model in embedding.model_transformers.",
-                )
-        limits, tokenizer = read_optional("sentence_bert_config.json"), read_optional("tokenizer_config.json")
-        sentence_config = read_optional("config_sentence_transformers.json")
-        return Checkpoint(
-            label=self.label,
-            folder=folder,
-            version=_folder_digest(folder) if self._is_folder() else folder.name,
-            size=size if isinstance(size, int) and size > 0 else None,
-            pooling=pooling,
-            dense_layers=tuple(dense_layers),
-            prompts=self._prompts(sentence_config.get("prompts")),
-            max_tokens=_token_limit(config, tokenizer, limits),
-            lowercase=limits.get("do_lower_case") is True,
-            model_type=str(config.get("model_type", "")),
-            has_code=bool(config.get("auto_map") or tokenizer.get("auto_map")),
-        )
+        version = _folder_digest(folder) if self._is_folder() else folder.name
+        return read_configuration(folder, self.label, version, read_optional, self._prompts())
 
     def is_stale(self, checkpoint: Checkpoint) -> bool:
         """Return whether the files of a local folder have changed since they were read."""
@@ -199,36 +170,86 @@ class ModelLocation:
                 # EntryNotFoundError: the model does not have the file, or this machine is offline.
                 with _translate_hub_errors(self), suppress(EntryNotFoundError):
                     hf_hub_download(name, file, revision=folder.name)
-        return _read_json(path) if path.is_file() else {}
+        return read_optional_file(folder, file)
 
-    def _pooling(self, config: dict[str, Any]) -> str:
-        mode = config.get("pooling_mode")
-        modes = [mode] if isinstance(mode, str) else [name for key, name in _POOLINGS.items() if config.get(key)]
-        unsupported = [
-            key
-            for key, value in config.items()
-            if key.startswith("pooling_mode_") and value is True and key not in _POOLINGS
-        ]
-        if (
-            len(modes) != 1
-            or unsupported
-            or modes[0] not in _POOLINGS.values()
-            or config.get("include_prompt") is False
-        ):
-            raise EmbedderError(
-                f"{self.label} uses an unsupported pooling",
-                hint="Choose another model in embedding.model_transformers.",
-            )
-        return modes[0]
-
-    def _prompts(self, prompts: object) -> tuple[str, str]:
-        if isinstance(prompts, dict):
-            document = next((str(prompts[name]) for name in _DOCUMENT_PROMPTS if prompts.get(name)), "")
-            query = next((str(prompts[name]) for name in _QUERY_PROMPTS if prompts.get(name)), "")
-            if document or query:
-                return document, query
+    def _prompts(self) -> tuple[str, str]:
         name = self._name_and_revision()[0] if not self._is_folder() else self.label
-        return next((words for pattern, words in _MODEL_PROMPTS if pattern.search(name.lower())), ("", ""))
+        return known_prompts(name)
+
+
+def read_configuration(
+    folder: Path,
+    label: str,
+    version: str,
+    read_optional: Callable[[str], dict[str, Any]],
+    default_prompts: tuple[str, str],
+    *,
+    default_pooling: str = "mean",
+    setting: str = "embedding.model_transformers",
+) -> Checkpoint:
+    """Return the configuration of a model; `read_optional` returns a file that not every model has, or nothing."""
+    config = _read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    pooling, dense_layers, size = default_pooling, [], _hidden_size(config)
+    hint = f"Choose another model in {setting}."
+    for module in read_optional("modules.json").get("", _DEFAULT_MODULES):
+        kind, path = str(module.get("type", "")).rpartition(".")[2], str(module.get("path", "")).strip("/")
+        module_config = read_optional(f"{path}/config.json") if path else {}
+        if kind == "Pooling":
+            pooling = _pooling(module_config, label, hint) if module_config else pooling
+            size = module_config.get("word_embedding_dimension", module_config.get("embedding_dimension", size))
+        elif kind == "Dense":
+            dense_layers.append(path)
+            size = module_config.get("out_features", size)
+        elif kind not in ("Transformer", "Normalize"):
+            raise EmbedderError(f"{label} has an unsupported module: {kind or 'no type'}", hint=hint)
+    limits, tokenizer = read_optional("sentence_bert_config.json"), read_optional("tokenizer_config.json")
+    sentence_config = read_optional("config_sentence_transformers.json")
+    return Checkpoint(
+        label=label,
+        folder=folder,
+        version=version,
+        size=size if isinstance(size, int) and size > 0 else None,
+        pooling=pooling,
+        dense_layers=tuple(dense_layers),
+        prompts=_prompts(sentence_config.get("prompts")) or default_prompts,
+        max_tokens=_token_limit(config, tokenizer, limits),
+        lowercase=limits.get("do_lower_case") is True,
+        model_type=str(config.get("model_type", "")),
+        has_code=bool(config.get("auto_map") or tokenizer.get("auto_map")),
+    )
+
+
+def read_optional_file(folder: Path, file: str) -> dict[str, Any]:
+    """Return the content of a JSON file in a folder, or an empty dict if it is not there."""
+    path = folder / file
+    return _read_json(path) if path.is_file() else {}
+
+
+def known_prompts(name: str) -> tuple[str, str]:
+    """Return the prompts of a model whose files do not name them, for documents and for queries."""
+    return next((words for pattern, words in _MODEL_PROMPTS if pattern.search(name.lower())), ("", ""))
+
+
+def _pooling(config: dict[str, Any], label: str, hint: str) -> str:
+    mode = config.get("pooling_mode")
+    modes = [mode] if isinstance(mode, str) else [name for key, name in _POOLINGS.items() if config.get(key)]
+    unsupported = [
+        key
+        for key, value in config.items()
+        if key.startswith("pooling_mode_") and value is True and key not in _POOLINGS
+    ]
+    if len(modes) != 1 or unsupported or modes[0] not in _POOLINGS.values() or config.get("include_prompt") is False:
+        raise EmbedderError(f"{label} uses an unsupported pooling", hint=hint)
+    return modes[0]
+
+
+def _prompts(prompts: object) -> tuple[str, str] | None:
+    """Return the prompts for documents and for queries that a configuration names, None if it names neither."""
+    if not isinstance(prompts, dict):
+        return None
+    document = next((str(prompts[name]) for name in _DOCUMENT_PROMPTS if prompts.get(name)), "")
+    query = next((str(prompts[name]) for name in _QUERY_PROMPTS if prompts.get(name)), "")
+    return (document, query) if document or query else None
 
 
 def has_weights(folder: Path) -> bool:

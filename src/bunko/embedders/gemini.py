@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from bunko.embedders.provider import REQUEST_ARGUMENTS, Provider, ProviderOption
+from bunko.embedders.provider import MODEL_OPTION, REQUEST_ARGUMENTS, Provider, ProviderOption
 from bunko.remote import RemoteFailure, key_problem, parse_retry_after
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _retry_delay(error: Any) -> float | None:
 
 def build(
     *,
-    model: str = MODEL,
+    model: str | None = MODEL,
     size: int = 768,
     document: str = "RETRIEVAL_DOCUMENT",
     query: str = "RETRIEVAL_QUERY",
@@ -141,7 +141,7 @@ def build(
     from bunko.embedders.remote import Remote, RequestLimits
 
     service = Gemini(
-        model=model,
+        model=model or MODEL,
         size=size,
         document_task=document,
         query_task=query,
@@ -159,7 +159,7 @@ PROVIDER = Provider(
     extra="gemini",
     shared=REQUEST_ARGUMENTS,
     options=(
-        ProviderOption("model", "model", MODEL, "Model of gemini"),
+        MODEL_OPTION,
         ProviderOption("output_dimensionality", "size", 768, "Vector size of gemini", int, low=1),
         ProviderOption("task_type_document", "document", "RETRIEVAL_DOCUMENT", "Task type of gemini for documents"),
         ProviderOption("task_type_query", "query", "RETRIEVAL_QUERY", "Task type of gemini for queries"),

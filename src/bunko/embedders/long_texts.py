@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -57,3 +57,16 @@ def cut_text(text: str, max_chars: int) -> list[str]:
         start = end
     parts.append(text[start:])
     return [part for part in parts if part.strip()] or [text]
+
+
+def split_to_fit(
+    text: str, token_count: int, max_tokens: int, count_tokens: Callable[[Sequence[str]], Sequence[int]]
+) -> list[str]:
+    """Split a text into parts of at most `max_tokens`; parts that cannot be cut further are kept."""
+    if token_count <= max_tokens:
+        return [text]
+    pieces = cut_text(text, max(-(-len(text) // max(-(-token_count // max_tokens), 2)), 1))
+    if pieces == [text]:
+        return pieces
+    counts = zip(pieces, count_tokens(pieces), strict=True)
+    return [part for piece, count in counts for part in split_to_fit(piece, count, max_tokens, count_tokens)]

@@ -31,6 +31,12 @@ class ProviderOption:
     secret: bool = False
 
 
+# The model of the providers that have no name of their own for it; each has its own default.
+MODEL_OPTION = ProviderOption(
+    "model", "model", None, "Model of gemini or onnx. Not set: gemini-embedding-001, ruri-v3-30m", str | None
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderAlias:
     """Another name of a provider, and the arguments that it sets instead of the settings."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from functools import partial
 from threading import Event, RLock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
@@ -184,6 +185,8 @@ class Transformers:
 
     def _fit_texts(self, model: LoadedModel, texts: list[str], query: bool) -> list[list[str]]:
         """Split each text into parts that fit the model, or return only its beginning."""
+        from bunko.embedders.long_texts import split_to_fit
+
         max_tokens = self._token_limit()
         if max_tokens is None:
             return [[text] for text in texts]
@@ -192,7 +195,8 @@ class Transformers:
             parts = [text]
             if token_count > max_tokens:
                 long_count += 1
-                parts = _split_to_fit(model, text, token_count, max_tokens, query)
+                count_tokens = partial(model.token_counts, query=query)
+                parts = split_to_fit(text, token_count, max_tokens, count_tokens)
             parts_by_text.append(parts[:1] if self._too_long == "cut" else parts)
         if long_count:
             self.stats.too_long += long_count
@@ -285,19 +289,6 @@ def _memory_in_use() -> float:
     import psutil
 
     return float(psutil.virtual_memory().percent) / 100
-
-
-def _split_to_fit(model: LoadedModel, text: str, token_count: int, max_tokens: int, query: bool) -> list[str]:
-    """Split a text into parts of at most `max_tokens`; parts that cannot be cut further are kept."""
-    from bunko.embedders.long_texts import cut_text
-
-    if token_count <= max_tokens:
-        return [text]
-    pieces = cut_text(text, max(-(-len(text) // max(-(-token_count // max_tokens), 2)), 1))
-    if pieces == [text]:
-        return pieces
-    counts = zip(pieces, model.token_counts(pieces, query=query), strict=True)
-    return [part for piece, count in counts for part in _split_to_fit(model, piece, count, max_tokens, query)]
 
 
 def build(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Unpack
 
-from bunko.errors import EmbedderError
+from bunko.errors import EmbedderError, ModelError
 from bunko.evaluation import measures
 from bunko.evaluation.compare import confidence_intervals
 from bunko.evaluation.dataset import JudgedQuery
@@ -124,6 +124,9 @@ def run_queries(
         )
         if answer.mode != mode:  # the figures would be those of another mode
             raise EmbedderError(f"The mode {mode} cannot be measured", hint=" ".join(answer.notices))
+        if library.settings.search.reranker and answer.hits and not answer.reranker:
+            reranker = library.settings.search.reranker
+            raise ModelError(f"The reranker {reranker} cannot be measured", hint=" ".join(answer.notices))
         return answer
 
     first_size, *larger_sizes = fetch_sizes(n_results, n_chunks)

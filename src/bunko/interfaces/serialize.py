@@ -186,6 +186,7 @@ def explanation_to_dict(explanation: Explanation, score: float, *, max_terms: in
         "expansions": [{"kind": kind, "term": term} for kind, term in explanation.expansions[:max_terms]],
         "bm25": _arm_to_dict(explanation.bm25),
         "vector": _arm_to_dict(explanation.vector),
+        **({"reranker": _arm_to_dict(explanation.reranker)} if explanation.reranker else {}),
     }
     return result if max_terms is not None else result | _arithmetic_to_dict(explanation, score)
 
@@ -238,6 +239,8 @@ def explanation_text(explanation: Explanation, score: float) -> str:
     if len(arithmetic["parts"]) > 1:
         points = " + ".join(f"{part['arm']} {part['points']:.4f}" for part in arithmetic["parts"])
         parts.append(f"score {score:.4f} = {points}")
+    if explanation.reranker:
+        parts.append(f"reranker {explanation.reranker.score:.3f} (rank {explanation.reranker.rank})")
     return "; ".join(parts)
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from bunko.library.index_care import IndexCare
     from bunko.library.maintenance import Maintenance
     from bunko.library.reembed import Reembedder
+    from bunko.library.reranking import Reranking
     from bunko.library.scan_settings import ScanSettings
     from bunko.library.status import LibraryStatus, ToolDetails
     from bunko.library.web import WebCollector
@@ -77,10 +78,10 @@ class Library:
             read_only=read_only, refresh_interval=settings.search.freshness_seconds,
             wait_seconds=settings.search.freshness_wait_seconds,
         )  # fmt: skip
-        chat_models = ChatModels(settings, store)
+        chat_models, reranking = ChatModels(settings, store), _build_reranking(settings)
         self._build_searcher: Callable[[Store], Searcher] = lambda searched_store: Searcher(
             settings, searched_store, tool_config, index, importer.refresher, outages, importer.missing_vectors,
-            chat_models, read_only=read_only, notices=notices,
+            chat_models, reranking, read_only=read_only, notices=notices,
         )  # fmt: skip
         searcher = self._build_searcher(store)
         self._index, self._tool_config, self._importer = index, tool_config, importer
@@ -162,6 +163,7 @@ class Library:
         explain: bool = False,
         refresh: bool = True,
         rewrite: bool | None = False,
+        rerank: bool = True,
         use_tool_settings: bool = True,
         **ranking: Unpack[RankingOptions],
     ) -> Answer:
@@ -173,7 +175,7 @@ class Library:
         request = SearchRequest(
             query, tool if tool is None or isinstance(tool, str) else tuple(tool), tuple(kinds), mode, top_k,
             per_document=per_document, min_score=min_score, operators=operators, where=where, explain=explain,
-            refresh=refresh, rewrite=rewrite, use_tool_settings=use_tool_settings, **ranking,
+            refresh=refresh, rewrite=rewrite, use_tool_settings=use_tool_settings, rerank=rerank, **ranking,
         )  # fmt: skip
         return self._searcher.answer(request)
 
@@ -384,3 +386,11 @@ class Library:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _build_reranking(settings: Settings) -> Reranking | None:
+    if not settings.search.reranker:
+        return None
+    from bunko.library.reranking import Reranking
+
+    return Reranking(settings.search)

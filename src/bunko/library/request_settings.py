@@ -27,8 +27,9 @@ _get_options = attrgetter(*_REQUEST_OPTIONS)
 class RequestResolver:
     """Adds to requests what they leave to the settings."""
 
-    def __init__(self, settings: Settings, store: Store, tool_config: ToolConfig) -> None:
+    def __init__(self, settings: Settings, store: Store, tool_config: ToolConfig, *, rerank_count: int) -> None:
         self._settings, self._store, self._tool_config = settings, store, tool_config
+        self._rerank_count = rerank_count  # 0: there is no reranker
 
     def resolve(self, request: SearchRequest, tools: Sequence[Tool]) -> RankRequest:
         """Return a request with all settings: its own override those of the tools, which override the library's.
@@ -53,7 +54,8 @@ class RequestResolver:
             if value is not None:
                 values[name] = value
         where = self.resolve_filter(request.where) if request.where else NO_FILTER
-        return RankRequest(request.query, where=where, explain=request.explain, **values)
+        count = self._rerank_count if request.rerank else 0
+        return RankRequest(request.query, where=where, explain=request.explain, rerank_count=count, **values)
 
     def resolve_filter(self, where: Filter) -> Filter:
         """Return a filter whose dates are in ISO 8601 and in the time zone of the settings, with its selection."""

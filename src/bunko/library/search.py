@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from bunko.activity import reports_search
 from bunko.errors import (
@@ -46,6 +47,9 @@ from bunko.search.request import (
 from bunko.settings import Settings
 from bunko.types import Answer, Freshness, Hit, Tool
 
+if TYPE_CHECKING:
+    from bunko.library.reranking import Reranking
+
 _log = logging.getLogger("bunko.library")
 
 
@@ -62,15 +66,16 @@ class Searcher:
         outages: Outages,
         missing_vectors: MissingVectors,
         chat_models: ChatModels,
+        reranking: Reranking | None,
         *,
         read_only: bool,
         notices: Sequence[str],  # added to every answer
     ) -> None:
         self._settings, self._store, self._tool_config, self._index = settings, store, tool_config, index
         self._refresher, self._outages, self._chat_models = refresher, outages, chat_models
-        self._missing_vectors = missing_vectors
+        self._missing_vectors, self._reranking = missing_vectors, reranking
         self._read_only, self._notices = read_only, notices
-        self.requests = RequestResolver(settings, store, tool_config)
+        self.requests = RequestResolver(settings, store, tool_config, rerank_count=reranking.count if reranking else 0)
         self._tool_ids: dict[str, int] = {}
         self.log = SearchLog(store, enabled=settings.log.keep_searches and not read_only)
 
@@ -117,6 +122,7 @@ class Searcher:
             rewritten = ""
             notices.append("The rewritten query found nothing, so the original query was searched.")
             view, hits, request = self._search_or_fall_back(names, choice, replace(request, query=words), notices)
+        hits, reranker = self._reranking.rerank(request, hits, notices) if self._reranking else (hits, "")
         if request.selection is not None:
             notices += self._selection_notices(names, choice, request, request.selection, hits)
         notices += view.notices
@@ -133,7 +139,9 @@ class Searcher:
         hits = web_defaults.add_provenance(self._store, tools, hits)
         if self._settings.log.debug:
             log_answer(query, hits)
-        return Answer(query, request.mode, hits, view.size, freshness, list(dict.fromkeys(notices)), rewritten, words)
+        return Answer(
+            query, request.mode, hits, view.size, freshness, list(dict.fromkeys(notices)), rewritten, words, reranker
+        )
 
     def _fit_mode_to_tools(self, request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
         """Return a request that tools without vectors can answer, and add a notice."""

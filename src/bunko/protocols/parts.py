@@ -1,4 +1,4 @@
-"""What chunkers, embedders and sources must offer."""
+"""What chunkers, embedders, rerankers and sources must offer."""
 
 from __future__ import annotations
 
@@ -91,6 +91,23 @@ class RemoteEmbedder(Embedder, Protocol):
 
     def cancel(self) -> None:
         """Make pending requests return soon; later requests are not affected."""
+
+
+class Reranker(Protocol):
+    """Judges how well texts answer a query, reading both together."""
+
+    @property
+    def label(self) -> str:
+        """Return the name of the model, without loading anything."""
+
+    def unavailable_reason(self) -> str:
+        """Return why the reranker cannot be used and how to fix that, or an empty string; loads nothing."""
+
+    def scores(self, query: str, texts: Sequence[str], *, is_cancelled: Callable[[], bool] = ...) -> list[float] | None:
+        """Return one score per text, the higher the better; None if it was cancelled meanwhile.
+
+        It is called in a thread of its own. After `is_cancelled` returns true, nobody waits for the scores.
+        """
 
 
 @dataclass(slots=True)

@@ -19,11 +19,18 @@ _log = logging.getLogger("bunko.search")
 def search(
     store: Store, view: IndexView, tools: Mapping[int, str], embedder: Embedder | None, request: RankRequest
 ) -> list[Hit]:
-    """Return the best hits of some tools; call it inside the store's `read_transaction` with a view taken there."""
+    """Return the best hits of some tools; call it inside the store's `read_transaction` with a view taken there.
+
+    For a reranker, all candidates are returned: `select_reranked` returns the best of them.
+    """
     query = clean_query(request.query)
     _log.debug('[search] query="%s", top_k=%d', query, request.top_k)
     with timer("search_total", _log):
-        if request.selection is not None:
+        if request.rerank_count:
+            from bunko.search.rerank import rank_candidates
+
+            hits = rank_candidates(store, view, tools, embedder, request)
+        elif request.selection is not None:
             hits = select_hits(store, view, tools, embedder, request, request.selection)
         else:
             ranked_rows = rank_rows(view, query, embedder, request, filter_documents(store, tools, request))

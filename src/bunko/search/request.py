@@ -67,6 +67,7 @@ class SearchRequest:
     refresh: bool = True  # import changes first if a check is due
     rewrite: bool | None = False  # let a chat model rewrite the query; None: if the settings enable it
     use_tool_settings: bool = True
+    rerank: bool = True  # if the settings name a reranker
     # What a page of results adds to a search.
     extract: Extract | None = None
     max_chars: int | None = None  # cut longer passages after a sentence
@@ -112,6 +113,7 @@ class RankRequest:
     explain: bool = False
     depth: int | None = None  # rows of each arm; None: enough for `top_k`
     selection: Selection | None = None  # None: the first `top_k`
+    rerank_count: int = 0  # how many of the first hits a reranker reads; 0: none
 
     def __post_init__(self) -> None:
         """Reject invalid values and name the allowed ones."""

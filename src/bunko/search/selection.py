@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from bunko.protocols import Embedder, IndexView, Store
@@ -34,12 +34,36 @@ def select_hits(
 
     A longer list begins with the same hits as a shorter one of the same request.
     """
+    return select_from(selection, _ranked_hits(store, view, tools, embedder, request, selection))
+
+
+def select_from(selection: Selection, ranked_hits: Iterable[Hit]) -> list[Hit]:
+    """Return the hits that a selection keeps, from the first of these on."""
     selected = _SelectedHits(selection)
-    for hit in _ranked_hits(store, view, tools, embedder, request, selection):
+    for hit in ranked_hits:
         selected.add(hit)
         if selected.is_complete:
             break
     return selected.finish()
+
+
+def ranked_candidates(
+    store: Store,
+    view: IndexView,
+    tools: Mapping[int, str],
+    embedder: Embedder | None,
+    request: RankRequest,
+    selection: Selection,
+) -> list[Hit]:
+    """Return the hits that a selection may keep in any order: at least `rerank_count`, and enough to select from."""
+    selected, candidates = _SelectedHits(selection), []
+    for hit in _ranked_hits(store, view, tools, embedder, request, selection):
+        if selected.allows(hit):
+            selected.add(hit)
+            candidates.append(hit)
+            if selected.is_complete and len(candidates) >= request.rerank_count:
+                break
+    return candidates
 
 
 def _ranked_hits(
@@ -143,14 +167,19 @@ class _SelectedHits:
         # The same passage in another tool follows closely, if not at once.
         return not self._folders or self._hits_after_last >= self._selection.limit
 
-    def add(self, hit: Hit) -> None:
-        """Add the next hit of the ranking."""
+    def allows(self, hit: Hit) -> bool:
+        """Return whether the score and the text of a hit are as the selection wants them."""
         selection = self._selection
         # Scores are shown with four digits, and people copy what they see.
         if selection.min_score is not None and round(hit.score, 4) < selection.min_score:
-            return
+            return False
         has_phrases = selection.phrases or selection.excluded
-        if has_phrases and not _allows_text(selection, hit.chunk.text_to_index(hit.title)):
+        return not has_phrases or _allows_text(selection, hit.chunk.text_to_index(hit.title))
+
+    def add(self, hit: Hit) -> None:
+        """Add the next hit of the ranking."""
+        selection = self._selection
+        if not self.allows(hit):
             return
         if self._folders and self._replace_repeated(hit):
             return

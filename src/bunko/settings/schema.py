@@ -155,6 +155,15 @@ class SearchSection(Section):
     )
     loanwords: bool = setting(True, "Match loanwords across scripts: サーバー also finds server, and vice versa")
     bridge: bool = setting(True, "Match translations: 検証 also finds validation, and vice versa")
+    reranker: str | None = setting(
+        None,
+        "Model that reads the first results again and puts them in order: one of bunko models, a folder, or"
+        " PROVIDER:MODEL. Not set: none",
+    )
+    rerank_count: int = setting(30, "Number of first results that the reranker reads", low=1, high=1000)
+    rerank_seconds: float = setting(
+        3.0, "Maximum time a search waits for the reranker, in seconds; then the results keep their order", low=0.01
+    )
     timezone: str | None = setting(
         None,
         "Time zone of since and until, and of dates without one, such as Asia/Tokyo. Not set: the system time zone",

@@ -269,6 +269,7 @@ class Explanation:
     parts: tuple[ScorePart, ...] = ()
     term_scores: tuple[TermScore, ...] = ()
     best_sentence: str = ""
+    reranker: ArmScore | None = None  # None: it was not reranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +334,7 @@ class Answer:
     notices: list[str] = field(default_factory=list)
     rewritten_query: str = ""  # the query as rewritten by a model; empty if it was not rewritten
     words: str = ""  # of the query, without what it excludes
+    reranker: str = ""  # the model that reranked the hits; empty if they were not reranked
 
     @property
     def searched_query(self) -> str:

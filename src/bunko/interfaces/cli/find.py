@@ -105,8 +105,8 @@ class Session:
         self._library, self._tool, self._library_flags = library, tool, library_flags
 
     def search(self, query: str) -> Answer:
-        """Return the best hits."""
-        return self._library.search(query, tool=self._tool, top_k=_MAX_HITS)
+        """Return the best hits; a reranker is too slow for every key."""
+        return self._library.search(query, tool=self._tool, top_k=_MAX_HITS, rerank=False)
 
     def open(self, hit: Hit, query: str) -> None:
         """Open the document of a hit at its first line."""

@@ -44,6 +44,7 @@ COMMANDS = {
     "init-test-db": "Create a library of test documents for bunko evaluate.",
     "judge": "Judge search results with single keys, for bunko evaluate.",
     "ls": "List documents by path, tag or date.",
+    "models": "List local models that are known to be good, and get or remove one.",
     "move": "Move the library to another database or file.",
     "open": "Open a document in your editor at the line, or in the browser.",
     "recent": "List the newest documents and memos by date.",
@@ -70,7 +71,7 @@ GROUPS = {
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
     "Web and assistants": ("web", "serve", "slack", "token", "audit"),
     "Quality": ("evaluate", "judge", "tune", "sweep", "init-test-db"),
-    "Maintenance": ("config", "embedders", "reembed", "index", "move", "doctor", "init", "completion"),
+    "Maintenance": ("config", "embedders", "models", "reembed", "index", "move", "doctor", "init", "completion"),
 }
 
 # A module name cannot be a Python keyword or contain a dash.
@@ -98,6 +99,7 @@ EXIT_CODES = {
     "denied": 18,
     "moved": 19,
     "cluster": 20,
+    "model": 21,
 }
 INTERRUPTED_EXIT_CODE = 130
 
