@@ -132,8 +132,7 @@ def test_the_presets_are_the_defaults_of_the_settings() -> None:
     assert openai.PRESETS["lmstudio"][:2] == (embedding.lmstudio_base_url, embedding.model_local)
     assert openai.PRESETS["openrouter"][:2] == (embedding.openrouter_base_url, embedding.model_openrouter)
     assert openai.PRESETS["ollama"][:2] == (embedding.ollama_base_url, embedding.model_ollama)
-    assert (embedding.gemini_base_url, embedding.model) == (gemini.ADDRESS, None)
-    assert gemini.build().label.split(":")[1] == gemini.MODEL
+    assert (embedding.gemini_base_url, embedding.model) == (gemini.ADDRESS, gemini.MODEL)
 
 
 @pytest.mark.parametrize("name", ["GEMINI_API_KEY", "GOOGLE_API_KEY"])

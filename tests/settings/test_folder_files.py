@@ -27,7 +27,7 @@ USERS_OWN = {
     "storage": "kind url password schema pool_size bm25_persist_dir chromadb_persist_dir",
     "index": "kind",
     "ingest": "on",
-    "search": "timezone freshness_seconds freshness_wait_seconds",
+    "search": "reranker rerank_count rerank_seconds timezone freshness_seconds freshness_wait_seconds",
     "memos": "max_file_bytes",
     "chat": "provider model base_url api_key provider_order provider_sort allow_fallbacks data_collection max_tokens"
     " temperature timeout max_rounds max_total_tokens max_seconds max_cost input_price output_price history_tokens"

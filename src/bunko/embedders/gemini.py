@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from bunko.embedders.provider import MODEL_OPTION, REQUEST_ARGUMENTS, Provider, ProviderOption
+from bunko.embedders.provider import GEMINI_MODEL, MODEL_OPTION, REQUEST_ARGUMENTS, Provider, ProviderOption
 from bunko.remote import RemoteFailure, key_problem, parse_retry_after
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bunko.embedders.remote import Remote
 
 ADDRESS = "https://generativelanguage.googleapis.com"
-MODEL = "gemini-embedding-001"
+MODEL = GEMINI_MODEL
 _MAX_TEXTS = 100  # in one request
 _MAX_TOKENS = 2048  # of a text; the API silently drops the rest
 _SECONDS_PATTERN = re.compile(r"(\d+(?:\.\d+)?)s")
@@ -120,7 +120,7 @@ def _retry_delay(error: Any) -> float | None:
 
 def build(
     *,
-    model: str | None = MODEL,
+    model: str = MODEL,
     size: int = 768,
     document: str = "RETRIEVAL_DOCUMENT",
     query: str = "RETRIEVAL_QUERY",
@@ -141,7 +141,7 @@ def build(
     from bunko.embedders.remote import Remote, RequestLimits
 
     service = Gemini(
-        model=model or MODEL,
+        model=model,
         size=size,
         document_task=document,
         query_task=query,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from threading import RLock, Timer
 from typing import TYPE_CHECKING, Any
 
-from bunko.embedders.provider import MODEL_OPTION, Provider, ProviderOption
+from bunko.embedders.provider import GEMINI_MODEL, MODEL_OPTION, Provider, ProviderOption
 from bunko.embedders.query_cache import QueryCache
 from bunko.errors import EmbedderError, ModelError
 
@@ -253,16 +253,16 @@ def _as_embedder_errors() -> Iterator[None]:
 
 def build(
     *,
-    model: str | None = None,
+    model: str = DEFAULT_MODEL,
     onnx_file: str | None = None,
     max_tokens: int | None = None,
     too_long: LongTextPolicy = "average",
     idle: float = 600.0,
 ) -> Onnx:
     """Return the embedder; it unloads after `idle` seconds."""
-    return Onnx(
-        model or DEFAULT_MODEL, onnx_file=onnx_file, max_tokens=max_tokens, too_long=too_long, idle_seconds=idle
-    )
+    if model == GEMINI_MODEL:  # nobody has set another
+        model = DEFAULT_MODEL
+    return Onnx(model, onnx_file=onnx_file, max_tokens=max_tokens, too_long=too_long, idle_seconds=idle)
 
 
 def _rebuild(model: str, options: dict[str, Any]) -> Onnx:

@@ -31,9 +31,10 @@ class ProviderOption:
     secret: bool = False
 
 
-# The model of the providers that have no name of their own for it; each has its own default.
+# The model of gemini and of onnx, whose default is another one: the default of the setting means that there too.
+GEMINI_MODEL = "gemini-embedding-001"
 MODEL_OPTION = ProviderOption(
-    "model", "model", None, "Model of gemini or onnx. Not set: gemini-embedding-001, ruri-v3-30m", str | None
+    "model", "model", GEMINI_MODEL, "Model of gemini, or of onnx: a name of bunko models, or a folder; else ruri-v3-30m"
 )
 
 
