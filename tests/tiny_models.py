@@ -63,10 +63,10 @@ def write_cross_encoder(folder: Path, *, file: str = "onnx/model.onnx") -> Path:
     ]
     weights = {
         "table": table,
-        "one": np.float32([1]),
-        "three": np.float32([3]),
-        "last": np.int64([2]),
-        "axis": np.int64([1]),
+        "one": np.array([1], np.float32),
+        "three": np.array([3], np.float32),
+        "last": np.array([2]),
+        "axis": np.array([1]),
     }
     output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 1])
     _write_graph(folder / file, nodes, weights, ("input_ids", "attention_mask", "token_type_ids"), output)

@@ -51,8 +51,8 @@ SIGNATURES = {
     "Library.search": "(self, query: 'str', *, tool: 'str | Sequence[str] | None' = None, kinds: 'Sequence[str]' = (),"
     " mode: 'Mode | None' = None, top_k: 'int | None' = None, per_document: 'int | None' = None,"
     " min_score: 'float | None' = None, operators: 'bool' = True, where: 'Filter' = NO_FILTER, explain: 'bool' = False,"
-    " refresh: 'bool' = True, rewrite: 'bool | None' = False, use_tool_settings: 'bool' = True,"
-    " **ranking: 'Unpack[RankingOptions]') -> 'Answer'",
+    " refresh: 'bool' = True, rewrite: 'bool | None' = False, rerank: 'bool' = True,"
+    " use_tool_settings: 'bool' = True, **ranking: 'Unpack[RankingOptions]') -> 'Answer'",
     "Library.page": "(self, request: 'SearchRequest', *, overhead_tokens: 'Callable[[Passage], int]' = …,"
     " observer: 'Observer' = …) -> 'Page'",
     "Library.read": "(self, location: 'str', *, tool: 'str | None' = None) -> 'str'",

@@ -93,8 +93,8 @@ def slow(use_reranker: Callable[[Reranker], None]) -> Iterator[Slow]:
     assert reranker.was_cancelled.wait(10)
 
 
-def uris(library: Library, **options: int) -> list[str]:
-    return [hit.uri for hit in library.search(QUERY, mode="bm25", **options).hits]
+def uris(library: Library, top_k: int | None = None) -> list[str]:
+    return [hit.uri for hit in library.search(QUERY, mode="bm25", top_k=top_k).hits]
 
 
 def test_the_first_results_are_in_the_order_of_the_reranker(opened: Callable[..., Library], model: Path) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 
 from bunko import embedders, sources
 from bunko.embedders import as_remote
-from bunko.embedders.names import display_name
 from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.library import commands
-from bunko.library.embedder_arguments import build_embedder, embedder_arguments, is_named, model_arguments
+from bunko.library.embedder_arguments import build_embedder, embedder_arguments, is_named, lost_reason, model_arguments
 from bunko.library.paths import LibraryPaths
 from bunko.library.scan_settings import ScanSettings
 from bunko.library.web_defaults import chunk_overlap, chunk_size
@@ -198,10 +197,7 @@ class ToolConfig:
         recorded = self._recorded_embedder(tool)
         if not has_vectors(tool) or recorded in (None, "none") or self.embedder_of(tool) is not None:
             return ""
-        name, current = display_name(recorded or ""), self.embedder()
-        if current is not None and display_name(current.label) == name:
-            return f"the options or files of {name} have changed since its vectors were computed"
-        return f"its embedder {name} is not in the settings"
+        return lost_reason(recorded or "", self.embedder())
 
     def build_info(self, tool: Tool, *, needs_embedder: bool = True) -> BuildInfo:
         """Return what a tool records after an import of its changes; without `needs_embedder`, that may be away."""

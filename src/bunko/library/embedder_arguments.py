@@ -6,6 +6,7 @@ from typing import Any
 
 from bunko import embedders
 from bunko.embedders import as_remote
+from bunko.embedders.names import display_name
 from bunko.errors import EmbedderError
 from bunko.protocols import Embedder
 from bunko.settings import Settings
@@ -40,6 +41,17 @@ def is_named(embedder: Embedder, name: str) -> bool:
         return embedder.name == name
     except EmbedderError:  # a model that cannot be loaded
         return False
+
+
+def lost_reason(recorded: str, embedder: Embedder | None) -> str:
+    """Return why the embedder in the settings is not the recorded one: another model, one that is gone, a change."""
+    name = display_name(recorded)
+    if embedder is None or display_name(embedder.label) != name:
+        return f"its embedder {name} is not in the settings"
+    missing = "" if embedder.is_remote else embedder.unavailable_reason()
+    if missing:
+        return f"{name} cannot be used: {missing.rstrip('.')}"
+    return f"the options or files of {name} have changed since its vectors were computed"
 
 
 def model_arguments(provider: str) -> list[str]:

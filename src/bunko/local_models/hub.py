@@ -201,7 +201,7 @@ def _check_digest(path: Path, etag: str) -> None:
     """Raise an error, and delete the file, if it does not have the digest that the hub names."""
     size = path.stat().st_size
     # The hub names the SHA-256 of a large file, and git's own digest of a small one.
-    digest: Any = sha256() if len(etag) == _SHA256_DIGITS else sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+    digest: Any = sha256() if len(etag) == _SHA256_DIGITS else sha1(b"blob %d\0" % size, usedforsecurity=False)
     with path.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)

@@ -35,7 +35,8 @@ class OnnxModel:
         except ImportError as error:
             raise missing_package_error(error.name or "onnxruntime") from error
         self._label = files.label
-        with _translate_errors(f"{files.label} cannot be loaded", f"Check its files in {files.onnx.parent}."):
+        hint = f"Check its files in {files.onnx.parent}."
+        with _translate_errors(lambda reason: ModelError(f"{files.label} cannot be loaded: {reason}", hint=hint)):
             self._tokenizer = Tokenizer.from_file(str(files.tokenizer))
             self._pad_id = _pad_id(self._tokenizer, files.configuration)
             self._tokenizer.no_padding()
@@ -73,12 +74,12 @@ class OnnxModel:
         """
         encodings = self._encode(list(inputs), max_tokens)
         results: list[Any] = [None] * len(encodings)
+        hint = "Check that it is a model for this purpose, or lower embedding.max_tokens if memory is short."
         for batch in _batches([len(encoding.ids) for encoding in encodings]):
             if is_cancelled():
                 return None
             feeds = self._feeds([encodings[index] for index in batch])
-            hint = "Check that it is a model for this purpose, or lower embedding.max_tokens if memory is short."
-            with _translate_errors(f"{self._label} failed", hint):
+            with _translate_errors(lambda reason: ModelError(f"{self._label} failed: {reason}", hint=hint)):
                 values = self._session.run([output], {name: feeds[name] for name in self._inputs})[0]
             rows = reduce(np.asarray(values), feeds["attention_mask"])
             if len(rows) != len(batch):
@@ -91,7 +92,10 @@ class OnnxModel:
         return results
 
     def _encode(self, inputs: list[Any], max_tokens: int | None) -> list[Any]:
-        with _translate_errors(f"The tokenizer of {self._label} failed", "Choose another model."):
+        hint = "Choose another model."
+        with _translate_errors(
+            lambda reason: ModelError(f"The tokenizer of {self._label} failed: {reason}", hint=hint)
+        ):
             encodings = self._tokenizer.encode_batch(inputs)
             if max_tokens is not None and any(len(encoding.ids) > max_tokens for encoding in encodings):
                 self._tokenizer.enable_truncation(max_tokens, strategy="longest_first")
@@ -136,11 +140,10 @@ def _pad_id(tokenizer: Any, folder: Path) -> int:
 
 
 @contextmanager
-def _translate_errors(message: str, hint: str) -> Iterator[None]:
+def _translate_errors(translate: Callable[[str], ModelError]) -> Iterator[None]:
     try:
         yield
     except ModelError:
         raise
     except Exception as error:  # both packages raise plain exceptions of their own
-        reason = " ".join(str(error).split())[:_LONGEST_MESSAGE] or type(error).__name__
-        raise ModelError(f"{message}: {reason}", hint=hint) from error
+        raise translate(" ".join(str(error).split())[:_LONGEST_MESSAGE] or type(error).__name__) from error

@@ -14,15 +14,17 @@ if TYPE_CHECKING:
 
 def pool_tokens(states: NDArray[Any], mask: NDArray[Any], pooling: str) -> NDArray[Any]:
     """Return one row per text from the states of its tokens: mean, cls, lasttoken or max; padding does not count."""
-    if pooling == "cls":
-        return states[:, 0]
-    if pooling == "lasttoken":
-        return states[np.arange(len(states)), np.maximum(mask.sum(axis=1), 1) - 1]
     weights = mask[:, :, None].astype(states.dtype)
-    if pooling == "max":
-        return np.where(weights > 0, states, -np.inf).max(axis=1)
-    mean: NDArray[Any] = (states * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
-    return mean
+    rows: NDArray[Any]
+    if pooling == "cls":
+        rows = states[:, 0]
+    elif pooling == "lasttoken":
+        rows = states[np.arange(len(states)), np.maximum(mask.sum(axis=1), 1) - 1]
+    elif pooling == "max":
+        rows = np.where(weights > 0, states, -np.inf).max(axis=1)
+    else:
+        rows = (states * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
+    return rows
 
 
 def unit_vectors(rows: Vectors) -> Vectors:

@@ -44,7 +44,7 @@ COMMANDS = {
     "init-test-db": "Create a library of test documents for bunko evaluate.",
     "judge": "Judge search results with single keys, for bunko evaluate.",
     "ls": "List documents by path, tag or date.",
-    "models": "List local models that are known to be good, and get or remove one.",
+    "models": "List good local models, and get or remove one.",
     "move": "Move the library to another database or file.",
     "open": "Open a document in your editor at the line, or in the browser.",
     "recent": "List the newest documents and memos by date.",

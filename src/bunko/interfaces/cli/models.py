@@ -1,0 +1,223 @@
+"""The `bunko models` commands: list local models that are known to be good, get one, or remove it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bunko.interfaces.cli.help_formatter import CommandGroup
+from bunko.interfaces.cli.language import translate
+from bunko.interfaces.cli.options import (
+    SharedOptions,
+    is_terminal,
+    pop_shared_options,
+    print_json,
+    print_stderr,
+    replace_controls,
+    shared_options,
+)
+
+if TYPE_CHECKING:
+    from bunko.library.model_status import ModelStatus
+    from bunko.local_models.catalogue import KnownModel
+
+_COLUMNS = ("model", "purpose", "state", "size", "languages", "licence", "description")
+_SECONDS_BETWEEN_LINES = 2.0
+_MEGABYTE = 1_000_000
+
+
+@click.group(name="models", cls=CommandGroup, invoke_without_command=True)
+@shared_options
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """List good local models, and get or remove one.
+
+    Listing loads no model and asks nobody. An embedder computes the vectors of texts: set embedding.provider to onnx
+    and embedding.model to its name. A reranker puts the first results in order: set search.reranker to its name.
+
+    \b
+    Example:
+      bunko models
+      bunko models get ruri-v3-30m
+      bunko models remove ruri-v3-30m
+    """
+    shared = pop_shared_options(options)
+    if ctx.invoked_subcommand is not None:
+        ctx.obj = shared
+        return
+
+    from bunko.library.model_status import model_statuses
+
+    loaded = shared.load_settings(all_providers=True)
+    for notice in loaded.notices:
+        print_stderr(notice)
+    statuses = model_statuses(loaded.settings)
+    if shared.as_json:
+        print_json({"models": [_status_to_dict(status) for status in statuses]})
+        return
+    rows = [_row(status) for status in statuses]
+    if is_terminal():
+        _show_table(rows)
+        return
+    click.echo("\t".join(_COLUMNS))
+    for row in rows:
+        click.echo("\t".join(row))
+
+
+@command.command()
+@click.argument("name")
+@shared_options
+@click.pass_obj
+def get(group_options: SharedOptions, /, name: str, **options: Any) -> None:
+    """Download a model from the Hugging Face Hub, or check one that is here.
+
+    NAME is one of the list, or OWNER/NAME of another model on the hub that has an ONNX file. A download that was
+    interrupted continues where it stopped, and every file must have the checksum that the hub names. HF_ENDPOINT,
+    HF_HOME, HF_HUB_OFFLINE, HF_TOKEN and the proxy of the environment are respected.
+
+    \b
+    Example:
+      bunko models get ruri-v3-30m
+      bunko models get japanese-reranker-xsmall-v2
+    """
+    shared = pop_shared_options(options)
+    from bunko.library.model_status import get_model
+
+    with _show_download() as progress:
+        files = get_model(name, progress)
+    if shared.as_json or group_options.as_json:
+        entries = [
+            {"repository": file.repo, "file": file.name, "path": str(file.path), "bytes": file.bytes,
+             "checksum": file.digest}
+            for file in files
+        ]  # fmt: skip
+        print_json({"name": name, "files": entries, "bytes": sum(file.bytes for file in files)})
+        return
+    megabytes = sum(file.bytes for file in files) / _MEGABYTE
+    click.echo(translate(f"{replace_controls(name)} is here: {len(files)} files, {megabytes:.1f} MB"))
+    if hint := _use_hint(name):
+        click.echo(translate(hint))
+
+
+@command.command()
+@click.argument("name")
+@shared_options
+@click.pass_obj
+def remove(group_options: SharedOptions, /, name: str, **options: Any) -> None:
+    """Remove a model from this machine.
+
+    The cache of the hub belongs to other programs too: what they downloaded stays.
+
+    \b
+    Example:
+      bunko models remove ruri-v3-30m
+    """
+    shared = pop_shared_options(options)
+    from bunko.library.model_status import delete_model
+
+    freed = delete_model(name)
+    if shared.as_json or group_options.as_json:
+        print_json({"name": name, "removed": freed > 0, "bytes": freed})
+    elif freed:
+        click.echo(translate(f"Removed {replace_controls(name)}: {freed / _MEGABYTE:.1f} MB are free again"))
+    else:
+        print_stderr(f"{replace_controls(name)} is not on this machine.")
+
+
+def _status_to_dict(status: ModelStatus) -> dict[str, Any]:
+    model = status.model
+    return {
+        "name": model.name,
+        "purpose": model.purpose,
+        "about": model.summary,
+        "here": status.onnx_path is not None,
+        "in_use": status.is_used,
+        "path": str(status.onnx_path) if status.onnx_path else "",
+        "megabytes": model.megabytes,
+        "dimension": model.size,
+        "languages": list(model.languages),
+        "licence": model.licence,
+        "repository": model.repo,
+        "onnx_repository": model.onnx_repo,
+    }
+
+
+def _row(status: ModelStatus) -> tuple[str, ...]:
+    model = status.model
+    return (
+        model.name,
+        translate(model.purpose),
+        translate(status.state),
+        f"{model.megabytes:,} MB" if model.megabytes else "",
+        ", ".join(model.languages),
+        model.licence,
+        translate(model.summary),
+    )
+
+
+def _show_table(rows: list[tuple[str, ...]]) -> None:
+    from bunko.interfaces.cli.tables import Column, number, show_table
+
+    columns = (
+        Column("model", "keep", min_width=20),
+        Column("purpose", priority=2),
+        Column("state", "keep"),
+        number("size"),
+        Column("languages", priority=3),
+        Column("licence", priority=3),
+        Column("description", "wrap", priority=4, min_width=30),
+    )
+    show_table(columns, rows)
+
+
+def _use_hint(name: str) -> str:
+    """Return how to use a model of the list."""
+    from bunko.local_models.catalogue import find_model
+
+    model: KnownModel | None = find_model(name)
+    if model is None:
+        return ""
+    if model.purpose == "reranker":
+        return f"To use it, set search.reranker to {model.name}"
+    return (
+        f"To use it, set embedding.provider to onnx and embedding.model to {model.name}, then run: bunko reembed --all"
+    )
+
+
+@contextmanager
+def _show_download() -> Iterator[Callable[[str, int, int], None]]:
+    """Show how much of each file is here: a bar on a terminal, a line every few seconds in a pipe."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield _download_lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+
+        def update(file: str, done: int, total: int) -> None:
+            if file not in tasks:
+                tasks[file] = bar.add_task(file, total=total)
+            bar.update(tasks[file], completed=done, total=total)
+
+        yield update
+
+
+def _download_lines() -> Callable[[str, int, int], None]:
+    last_write = time.monotonic()
+
+    def update(file: str, done: int, total: int) -> None:
+        nonlocal last_write
+        if time.monotonic() - last_write >= _SECONDS_BETWEEN_LINES:
+            last_write = time.monotonic()
+            print_stderr(f"{file}: {done / _MEGABYTE:.1f}/{total / _MEGABYTE:.1f} MB")
+
+    return update

@@ -1,0 +1,72 @@
+"""List the known local models, and say which are on this machine and which are in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bunko.errors import UnknownName
+from bunko.local_models.catalogue import KNOWN_MODELS, KnownModel, find_model
+from bunko.local_models.files import LocalModel
+from bunko.local_models.hub import FetchedFile, Hub
+from bunko.local_models.removal import remove_model
+from bunko.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """A known model and its state on this machine."""
+
+    model: KnownModel
+    onnx_path: Path | None  # None: it is not here
+    is_used: bool
+
+    @property
+    def state(self) -> str:
+        """Return whether the model is in use, here, or how to get it."""
+        if not self.model.onnx_repo:
+            return "needs torch"
+        if self.onnx_path is None:
+            return "in use, but not here" if self.is_used else "not here"
+        return "in use" if self.is_used else "here"
+
+
+def model_statuses(settings: Settings) -> list[ModelStatus]:
+    """Return the status of all known models; nothing is loaded, and nobody is asked."""
+    used = _used_models(settings)
+    return [_status(model, model.name in used) for model in KNOWN_MODELS]
+
+
+def _status(model: KnownModel, is_used: bool) -> ModelStatus:
+    files = LocalModel(model.name).find()
+    return ModelStatus(model, files.onnx if files else None, is_used)
+
+
+def _used_models(settings: Settings) -> set[str]:
+    from bunko.embedders.onnx import build
+
+    names = {settings.search.reranker or ""}
+    if settings.embedding.provider == "onnx":
+        names.add(build(model=settings.embedding.model).label.partition(":")[2])
+    if settings.embedding.provider == "plamo":
+        names.add("plamo-embedding-1b")
+    return {known.name for name in names if (known := find_model(name.removeprefix("onnx:")))}
+
+
+def get_model(name: str, progress: Callable[[str, int, int], None]) -> list[FetchedFile]:
+    """Download what a model lacks, and check all of it."""
+    return Hub().fetch(_find_model(name), progress)
+
+
+def delete_model(name: str) -> int:
+    """Remove a model from this machine, and return the bytes that became free."""
+    return remove_model(_find_model(name))
+
+
+def _find_model(name: str) -> LocalModel:
+    model = LocalModel(name)
+    if model.known is None and "/" not in name and not model.is_folder:
+        names = ", ".join(known.name for known in KNOWN_MODELS)
+        raise UnknownName(f"There is no model called {name!r}", hint=f"Choose one of: {names}; or OWNER/NAME.")
+    return model
