@@ -23,7 +23,7 @@ def test_the_measures_are_those_of_the_reranked_results(tmp_path: Path) -> None:
     measures = []
     for reranker in (None, model):
         with judged_library((FIRST, SECOND), Settings(search=SearchSection(reranker=reranker))) as library:
-            measures.append(run_queries(library, QUERIES, mode="bm25", n_results=2).measures["mrr"])
+            measures.append(run_queries(library, QUERIES, mode="bm25", n_results=2).measures["mrr@2"])
     assert measures == [0.5, 1.0]
 
 

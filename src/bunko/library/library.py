@@ -14,6 +14,7 @@ from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.catalog import ToolNames
 from bunko.library.document_map import DocumentMaps
+from bunko.library.embedder_arguments import build_reranking
 from bunko.library.import_mode import ImportMode, ImportOptions
 from bunko.library.importing import Importer
 from bunko.library.index_options import engine_options, index_folder
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from bunko.library.index_care import IndexCare
     from bunko.library.maintenance import Maintenance
     from bunko.library.reembed import Reembedder
-    from bunko.library.reranking import Reranking
     from bunko.library.scan_settings import ScanSettings
     from bunko.library.status import LibraryStatus, ToolDetails
     from bunko.library.web import WebCollector
@@ -78,7 +78,7 @@ class Library:
             read_only=read_only, refresh_interval=settings.search.freshness_seconds,
             wait_seconds=settings.search.freshness_wait_seconds,
         )  # fmt: skip
-        chat_models, reranking = ChatModels(settings, store), _build_reranking(settings)
+        chat_models, reranking = ChatModels(settings, store), build_reranking(settings)
         self._build_searcher: Callable[[Store], Searcher] = lambda searched_store: Searcher(
             settings, searched_store, tool_config, index, importer.refresher, outages, importer.missing_vectors,
             chat_models, reranking, read_only=read_only, notices=notices,
@@ -386,11 +386,3 @@ class Library:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _build_reranking(settings: Settings) -> Reranking | None:
-    if not settings.search.reranker:
-        return None
-    from bunko.library.reranking import Reranking
-
-    return Reranking(settings.search)
