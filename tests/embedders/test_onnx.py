@@ -32,8 +32,8 @@ def states(text: str) -> np.ndarray:
 
 
 def unit(row: np.ndarray) -> np.ndarray:
-    length: float = np.linalg.norm(row)
-    return row / length
+    unit_row: np.ndarray = row / np.linalg.norm(row)
+    return unit_row
 
 
 def test_a_text_gets_the_prompt_of_its_role_and_the_mean_of_its_tokens(folder: Path) -> None:
