@@ -59,6 +59,7 @@ def requests(team: Team) -> dict[tuple[str, str], list[tuple[str, dict[str, Any]
         ("GET", "/status"): [("/status", {}, None)],
         ("GET", "/settings"): [("/settings", {}, None)],
         ("GET", "/embedders"): [("/embedders", {}, None)],
+        ("GET", "/models"): [("/models", {}, None)],
         ("GET", "/map"): [("/map", {"color": color}, None) for color in ("tool", "tag", "year")],
         ("GET", "/map/position"): [("/map/position", {"q": "葡萄"}, None)],
         ("GET", "/calendar"): [("/calendar", {}, None), ("/calendar", {"tool": "secret-diary"}, None)],

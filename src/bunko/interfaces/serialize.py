@@ -46,6 +46,8 @@ def page_to_dict(page: Page, *, for_model: bool = False) -> dict[str, Any]:
         },
         "note": UNTRUSTED_NOTE,
     }
+    if page.reranker:
+        result["reranker"] = page.reranker
     _add_details(page, result["results"])
     return result | _page_extras(page)
 

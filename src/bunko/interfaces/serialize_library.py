@@ -9,6 +9,7 @@ from bunko.library.assistant_names import assistant_name
 
 if TYPE_CHECKING:
     from bunko.library.embedder_status import ProviderStatus
+    from bunko.library.model_status import ModelStatus
     from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
     from bunko.library.tool_routing import RoutingReport
     from bunko.library.web import WebToolStatus
@@ -183,4 +184,23 @@ def embedder_to_dict(status: ProviderStatus) -> dict[str, Any]:
         "install": status.install_command,
         "key": status.key_name,
         "remote": status.is_remote,
+    }
+
+
+def model_to_dict(status: ModelStatus) -> dict[str, Any]:
+    """Return the state of a local model as a plain dictionary."""
+    model = status.model
+    return {
+        "name": model.name,
+        "purpose": model.purpose,
+        "about": model.summary,
+        "here": status.onnx_path is not None,
+        "in_use": status.is_used,
+        "missing": status.unavailable_reason,
+        "megabytes": model.megabytes,
+        "dimension": model.size,
+        "languages": list(model.languages),
+        "licence": model.licence,
+        "repository": model.repo,
+        "onnx_repository": model.onnx_repo,
     }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bunko.library.documents import Documents
     from bunko.library.embedder_status import ProviderStatus
     from bunko.library.library import Library
+    from bunko.library.model_status import ModelStatus, RerankerStatus
     from bunko.library.overview import Overview
     from bunko.library.page import Page
     from bunko.library.status import LibraryStatus, ToolStatus
@@ -209,6 +210,22 @@ class LibraryAccess:
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the chat models", hint=ASK_HINT)
         return chat_statuses(self.settings)
+
+    def local_models(self) -> list[ModelStatus]:
+        """Return the known local models and what each lacks, to whoever may read everything."""
+        from bunko.library.model_status import model_statuses
+
+        if not self.caller.rights.reads_all:
+            raise AccessDenied("This token may not see the local models", hint=ASK_HINT)
+        return model_statuses(self.settings)
+
+    def reranker(self) -> RerankerStatus | None:
+        """Return the reranker of the settings and what it lacks, to whoever may read everything."""
+        from bunko.library.model_status import reranker_status
+
+        if not self.caller.rights.reads_all:
+            raise AccessDenied("This token may not see the local models", hint=ASK_HINT)
+        return reranker_status(self.settings)
 
     def _check_read(self, tool: str) -> None:
         if not self.caller.rights.can_read(tool):

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bunko.errors import UnknownName
+from bunko.errors import BunkoError, UnknownName
 from bunko.local_models.catalogue import KNOWN_MODELS, KnownModel, find_model
 from bunko.local_models.files import LocalModel
 from bunko.local_models.hub import FetchedFile, Hub
+from bunko.local_models.packages import RUN_PACKAGES, missing_package
 from bunko.local_models.removal import remove_model
 from bunko.settings import Settings
 
@@ -21,6 +22,7 @@ class ModelStatus:
     model: KnownModel
     onnx_path: Path | None  # None: it is not here
     is_used: bool
+    unavailable_reason: str  # and how to get it; empty if it can be used
 
     @property
     def state(self) -> str:
@@ -32,6 +34,14 @@ class ModelStatus:
         return "in use" if self.is_used else "here"
 
 
+@dataclass(frozen=True, slots=True)
+class RerankerStatus:
+    """The reranker of the settings, listed or not."""
+
+    name: str
+    unavailable_reason: str
+
+
 def model_statuses(settings: Settings) -> list[ModelStatus]:
     """Return the status of all known models; nothing is loaded, and nobody is asked."""
     used = _used_models(settings)
@@ -39,8 +49,26 @@ def model_statuses(settings: Settings) -> list[ModelStatus]:
 
 
 def _status(model: KnownModel, is_used: bool) -> ModelStatus:
-    files = LocalModel(model.name).find()
-    return ModelStatus(model, files.onnx if files else None, is_used)
+    local_model = LocalModel(model.name)
+    files = local_model.find()
+    if model.onnx_repo:
+        reason = missing_package(*RUN_PACKAGES) or local_model.missing_reason()
+    else:
+        reason = f"There is no ONNX file of {model.name}"
+    return ModelStatus(model, files.onnx if files else None, is_used, reason)
+
+
+def reranker_status(settings: Settings) -> RerankerStatus | None:
+    """Return the reranker that the settings name, None if they name none; it is built, but not loaded."""
+    from bunko import rerankers
+
+    if not settings.search.reranker:
+        return None
+    try:
+        reranker = rerankers.build(settings.search.reranker)
+        return RerankerStatus(reranker.label, reranker.unavailable_reason())
+    except BunkoError as error:
+        return RerankerStatus(settings.search.reranker, f"{error.message}. {error.hint}".rstrip())
 
 
 def _used_models(settings: Settings) -> set[str]:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from bunko.search.summaries import Summary
 
 
-# Everything else determines the pages.
-_NOT_IN_KEY = ("cursor", "explain", "refresh", "summary", "token_budget", "tokens_per_passage")
+# Everything else determines the pages. A first page from before somebody stopped typing is without the reranker, but
+# has a next one too.
+_NOT_IN_KEY = ("cursor", "explain", "refresh", "rerank", "summary", "token_budget", "tokens_per_passage")
 _KEY_VALUES = attrgetter(*(field.name for field in fields(SearchRequest) if field.name not in _NOT_IN_KEY))
 
 
@@ -34,6 +35,7 @@ class Page:
     query: str
     searched_query: str  # rewritten by a model, and without what the query excludes
     rewritten_query: str  # the query as rewritten by a model; empty if it was not rewritten
+    reranker: str  # the model that put the results in order; empty if none did
     mode: Mode
     results: list[PageItem]
     total_chunks: int  # in the index
@@ -103,6 +105,7 @@ class Pager:
             query=request.query,
             searched_query=answer.searched_query,
             rewritten_query=answer.rewritten_query,
+            reranker=answer.reranker,
             mode=answer.mode,
             results=items,
             total_chunks=answer.total_chunks,

@@ -29,7 +29,7 @@ class KnownModel:
     repo: str  # of its makers: the configuration is read from there
     onnx_repo: str = ""  # the repository with the ONNX file; empty: there is none
     files: tuple[str, ...] = ()  # ONNX files by preference
-    megabytes: int | None = None  # of its weights; None: not known
+    megabytes: int | None = None  # of its weights, about; None: not known
     size: int | None = None  # of a vector
     # If the configuration does not say.
     pooling: str = "mean"
@@ -52,7 +52,7 @@ def _ruri(name: str, size: int, megabytes: int, summary: str) -> KnownModel:
     )
 
 
-def _japanese_reranker(name: str, summary: str) -> KnownModel:
+def _japanese_reranker(name: str, megabytes: int, summary: str) -> KnownModel:
     repo = f"hotchpotch/japanese-reranker-{name}-v2"
     int8 = (_ARM64, _AVX2) if platform.machine().lower() in _ARM_MACHINES else (_AVX2, _ARM64)
     return KnownModel(
@@ -64,6 +64,7 @@ def _japanese_reranker(name: str, summary: str) -> KnownModel:
         repo=repo,
         onnx_repo=repo,
         files=(int8[0], "onnx/model.onnx", int8[1]),
+        megabytes=megabytes,  # one byte for each of its parameters
     )
 
 
@@ -106,9 +107,9 @@ KNOWN_MODELS: tuple[KnownModel, ...] = (
         repo="pfnet/plamo-embedding-1b",
         megabytes=2000,
     ),
-    _japanese_reranker("xsmall", "Reranks Japanese, small and fast: the one to begin with."),
-    _japanese_reranker("small", "Reranks Japanese, larger and slower than xsmall."),
-    _japanese_reranker("base", "Reranks Japanese, the largest and slowest of its family."),
+    _japanese_reranker("xsmall", 37, "Reranks Japanese, small and fast: the one to begin with."),
+    _japanese_reranker("small", 70, "Reranks Japanese, larger and slower than xsmall."),
+    _japanese_reranker("base", 130, "Reranks Japanese, the largest and slowest of its family."),
     KnownModel(
         name="bge-reranker-v2-m3",
         purpose="reranker",

@@ -24,6 +24,7 @@ STATUSES: Mapping[str, int] = {
     "fetch": 502,
     "query": 400,
     "embedder": 502,
+    "model": 502,
     "index": 503,
     "cluster": 502,
     "unknown": 404,

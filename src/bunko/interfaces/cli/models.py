@@ -52,6 +52,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         ctx.obj = shared
         return
 
+    from bunko.interfaces.serialize_library import model_to_dict
     from bunko.library.model_status import model_statuses
 
     loaded = shared.load_settings(all_providers=True)
@@ -59,7 +60,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         print_stderr(notice)
     statuses = model_statuses(loaded.settings)
     if shared.as_json:
-        print_json({"models": [_status_to_dict(status) for status in statuses]})
+        models = [model_to_dict(status) | {"path": str(status.onnx_path or "")} for status in statuses]
+        print_json({"models": models})
         return
     rows = [_row(status) for status in statuses]
     if is_terminal():
@@ -128,24 +130,6 @@ def remove(group_options: SharedOptions, /, name: str, **options: Any) -> None:
         click.echo(translate(f"Removed {replace_controls(name)}: {freed / _MEGABYTE:.1f} MB are free again"))
     else:
         print_stderr(f"{replace_controls(name)} is not on this machine.")
-
-
-def _status_to_dict(status: ModelStatus) -> dict[str, Any]:
-    model = status.model
-    return {
-        "name": model.name,
-        "purpose": model.purpose,
-        "about": model.summary,
-        "here": status.onnx_path is not None,
-        "in_use": status.is_used,
-        "path": str(status.onnx_path) if status.onnx_path else "",
-        "megabytes": model.megabytes,
-        "dimension": model.size,
-        "languages": list(model.languages),
-        "licence": model.licence,
-        "repository": model.repo,
-        "onnx_repository": model.onnx_repo,
-    }
 
 
 def _row(status: ModelStatus) -> tuple[str, ...]:

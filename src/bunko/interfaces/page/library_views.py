@@ -1,7 +1,9 @@
-"""The other pages about the library: descriptions, embedders and chat models, and settings."""
+"""The other pages about the library: descriptions, models of all kinds, and settings."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.library.access import LibraryAccess
+    from bunko.library.model_status import ModelStatus, RerankerStatus
     from bunko.library.tool_routing import Route
+    from bunko.local_models.catalogue import Purpose
 
 
 class DescriptionsPage(PageView):
@@ -61,7 +65,7 @@ def _address(tool: str) -> str:
 
 
 class ModelsPage(PageView):
-    """Shows the embedders and the chat models, and what each lacks."""
+    """Shows the embedders, the local models and the chat models, and what each lacks."""
 
     async def answer(self, request: Request) -> Response:
         """Return the page."""
@@ -80,8 +84,55 @@ class ModelsPage(PageView):
             }
             for status in library.embedders()
         ]
-        values = {"embedders": embedders, "chats": library.chat_models(), **view_values(library)}
+        models = library.local_models()
+        values = {
+            "embedders": embedders,
+            "local_embedders": _model_rows(request, models, "embedder"),
+            "rerankers": _reranker_rows(request, library.reranker(), models),
+            "chats": library.chat_models(),
+            **view_values(library),
+        }
         return render(request, "library_models.html", values)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModelRow:
+    """A local model as the page shows it."""
+
+    name: str
+    is_used: bool
+    missing: str
+    about: str = ""
+    facts: tuple[str, ...] = ()  # size, languages, licence
+
+
+def _model_rows(request: Request, statuses: Sequence[ModelStatus], purpose: Purpose) -> list[LocalModelRow]:
+    return [
+        LocalModelRow(
+            status.model.name,
+            status.is_used,
+            say(request, status.unavailable_reason),
+            say(request, status.model.summary),
+            (
+                f"{status.model.megabytes:,} MB" if status.model.megabytes else "",
+                ", ".join(status.model.languages),
+                status.model.licence,
+            ),
+        )
+        for status in statuses
+        if status.model.purpose == purpose
+    ]
+
+
+def _reranker_rows(
+    request: Request, reranker: RerankerStatus | None, statuses: Sequence[ModelStatus]
+) -> list[LocalModelRow]:
+    """Return the listed rerankers; before them that of the settings, if it is a folder or of another package."""
+    rows = _model_rows(request, statuses, "reranker")
+    if reranker is None or any(row.is_used for row in rows):
+        return rows
+    missing = single_line(say(request, reranker.unavailable_reason))
+    return [LocalModelRow(single_line(reranker.name), True, missing), *rows]
 
 
 class SettingsPage(PageView):

@@ -15,6 +15,8 @@ from bunko.search.request import RANKING_OPTIONS, SearchRequest
 
 RESULTS_OF_A_PAGE = 10
 _RESULTS_OF_A_DOCUMENT = 3
+# What an address says even if it is false or 0.
+_ALWAYS_WRITTEN = frozenset({*RANKING_OPTIONS, "rerank"})
 # What is only about one answer, not about what is searched.
 _PASSING = ("part", "typed")
 
@@ -56,8 +58,9 @@ class PageQuery(SearchQuery):
                 "explain": explain,
             }
         )
-        # Not joined: each result has the score that it shows. The check for changed files may take long.
-        return replace(query.request(), join_chunks=False, refresh=not self.typed)
+        request = query.request()
+        # Not joined: each result has the score that it shows. Changed files and the reranker may take long.
+        return replace(request, join_chunks=False, refresh=not self.typed, rerank=request.rerank and not self.typed)
 
     def parameters(self, **changes: Any) -> list[tuple[str, str]]:
         """Return its parameters with some changes, without those that say nothing."""
@@ -67,7 +70,7 @@ class PageQuery(SearchQuery):
             for name, value in values.items()
             if name not in _PASSING
             for item in (value if isinstance(value, list) else [value])
-            if item not in ("", None, 0) or (name in RANKING_OPTIONS and item is not None)
+            if item not in ("", None, 0) or (name in _ALWAYS_WRITTEN and item is not None)
         ]
 
     def address(self, **changes: Any) -> str:

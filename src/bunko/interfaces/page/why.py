@@ -9,7 +9,7 @@ from bunko.interfaces.serialize import explanation_to_dict
 from bunko.text.hidden_chars import remove_hidden_chars
 
 if TYPE_CHECKING:
-    from bunko.types import Hit
+    from bunko.types import ArmScore, Hit
 
 # The width of the picture in its own units; it scales with the column that it stands in.
 WIDTH = 400.0
@@ -64,6 +64,7 @@ class Why:
     hidden_terms: int
     hidden_score: str
     best_sentence: str
+    reranker: ArmScore | None
     width: float = WIDTH
 
 
@@ -84,6 +85,7 @@ def explain_result(hit: Hit) -> Why:
         hidden_terms=len(hidden),
         hidden_score=f"{sum(term['score'] for term in hidden):.4f}",
         best_sentence=remove_hidden_chars(why["best_sentence"]),
+        reranker=hit.explanation.reranker,
     )
 
 

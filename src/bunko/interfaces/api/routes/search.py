@@ -47,6 +47,7 @@ class SearchQuery(Shape):
     keep_full_matches: bool | None = Field(None, description="Also those below it that contain all words")
     loanwords: bool | None = Field(None, description="Also search for English origins of Japanese words")
     bridge: bool | None = Field(None, description="Also search for translations of the words")
+    rerank: bool | None = Field(None, description="false: keep the order, even if the settings name a reranker")
 
     def request(self) -> SearchRequest:
         """Return what the library is asked."""
@@ -63,12 +64,13 @@ class SearchQuery(Shape):
             explain=self.explain,
             extract=self.extract,
             cursor=self.cursor,
+            rerank=self.rerank is not False,
             **{name: getattr(self, name) for name in RANKING_OPTIONS},
         )
 
 
 class ArmScoreFields(TypedDict):
-    """The score and rank that words or meaning gave a hit."""
+    """The score and rank that words, meaning or a reranker gave a hit."""
 
     score: float | None
     rank: int | None
@@ -109,6 +111,7 @@ class ExplanationFields(TypedDict):
     expansions: list[Expansion]
     bm25: ArmScoreFields | None
     vector: ArmScoreFields | None
+    reranker: NotRequired[ArmScoreFields]  # which decided the order; the score is that of the ranking before it
     fusion: str
     parts: list[ScorePartFields]
     term_scores: list[TermScoreFields]
@@ -175,6 +178,7 @@ class SearchReply(TypedDict):
     freshness: FreshnessFields
     note: str
     rewritten: NotRequired[str]
+    reranker: NotRequired[str]  # the model that put the results in order
     next_cursor: NotRequired[str]
     notices: NotRequired[list[str]]
 
