@@ -11,6 +11,7 @@ from pathlib import Path
 
 COMMIT = "c0ffee" + "0" * 34
 _LARGE_SUFFIXES = (".onnx", ".safetensors", "tokenizer.json")
+_ORIGIN = re.compile(r"^http://[^/]+")
 _PATH = re.compile(r"/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<file>[^?]+)")
 
 
@@ -59,6 +60,7 @@ class LoopbackHub:
         self._server.server_close()
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
+        request.path = _ORIGIN.sub("", request.path)  # it answers as a proxy too
         self.requests.append((request.command, request.path, request.headers.get("range") or ""))
         if request.path.startswith("/cdn/"):
             self._send_content(request, request.path.removeprefix("/cdn/"))

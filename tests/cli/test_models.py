@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bunko.local_models.catalogue import KNOWN_MODELS
+from tests.cli.pictures import Terminal
 from tests.conftest import Run
 from tests.loopback_hub import LoopbackHub
 from tests.tiny_models import write_cross_encoder, write_encoder
@@ -57,6 +58,26 @@ def test_every_model_is_listed_with_its_licence_and_whether_it_is_here(
     assert "in use, but not here" in lines[1]
 
 
+def test_a_folder_of_yours_is_not_taken_for_the_listed_model_of_its_name(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBEDDING_PROVIDER", "onnx")
+    monkeypatch.setenv("BUNKO_EMBEDDING_MODEL", str(write_encoder(tmp_path / "ruri-v3-30m")))
+    monkeypatch.setenv("BUNKO_SEARCH_RERANKER", str(write_cross_encoder(tmp_path / "bge-reranker-v2-m3")))
+    models = run("models", "--json").json()["models"]
+    assert isinstance(models, list)
+    assert not any(model["in_use"] for model in models)
+
+
+def test_the_list_has_a_name_too_and_ends_with_what_to_type_next(
+    run: Run, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "empty"))
+    assert run("models", "list", "--json").json() == run("models", "--json").json()
+    assert run("models", "list").out == run("models").out
+    assert terminal("models", width=100).rows[-1] == "Get one with: bunko models get NAME"
+
+
 def test_listing_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys; from bunko.interfaces.cli.main import main\n"
@@ -84,6 +105,18 @@ def test_an_error_of_the_hub_has_its_own_exit_code(environ: dict[str, str], serv
 
 
 @pytest.mark.slow
+def test_a_proxy_and_being_offline_are_respected(environ: dict[str, str], server: LoopbackHub) -> None:
+    offline = bunko({**environ, "HF_HUB_OFFLINE": "1"}, "models", "get", "ruri-v3-30m")
+    assert offline.returncode == 21
+    assert "HF_HUB_OFFLINE is set" in offline.stderr
+    assert server.requests == []
+    proxied = {**environ, "HF_ENDPOINT": "http://hub.example", "HTTP_PROXY": server.address}
+    got = bunko(proxied, "models", "get", "ruri-v3-30m")
+    assert got.returncode == 0, got.stderr
+    assert server.downloads()
+
+
+@pytest.mark.slow
 def test_models_are_fetched_used_and_removed(environ: dict[str, str], server: LoopbackHub, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -94,7 +127,10 @@ def test_models_are_fetched_used_and_removed(environ: dict[str, str], server: Lo
         assert got.returncode == 0, got.stderr
         files = json.loads(got.stdout)["files"]
         assert all(Path(file["path"]).is_relative_to(tmp_path / "HF_HOME") for file in files)
-    assert "To use it, set search.reranker" in bunko(environ, "models", "get", "japanese-reranker-xsmall-v2").stdout
+    again = bunko(environ, "models", "get", "japanese-reranker-xsmall-v2").stdout
+    assert again.endswith(
+        '[search] of bunko.toml, which bunko init creates:\n  reranker = "japanese-reranker-xsmall-v2"\n'
+    )
     downloads = len(server.downloads())
     environ |= {
         "EMBEDDING_PROVIDER": "onnx", "BUNKO_EMBEDDING_MODEL": "ruri-v3-30m", "HF_HUB_OFFLINE": "1",
@@ -109,6 +145,7 @@ def test_models_are_fetched_used_and_removed(environ: dict[str, str], server: Lo
     assert json.loads(bunko(environ, "models", "get", "ruri-v3-30m", "--json").stdout)["bytes"] > 0, "offline too"
     removed = bunko(environ, "models", "remove", "ruri-v3-30m", "--json")
     assert json.loads(removed.stdout)["removed"] is True
+    assert "embedding.model still names ruri-v3-30m" in removed.stderr
     assert "is not on this machine" in bunko(environ, "models", "remove", "ruri-v3-30m").stderr
     assert "Get it with: bunko models get ruri-v3-30m" in bunko(environ, "search", "cat", "--docs-dir", docs).stderr
     assert len(server.downloads()) == downloads

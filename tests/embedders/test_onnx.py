@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -124,6 +125,29 @@ def test_a_library_is_imported_and_searched_with_the_model_of_the_settings(
     answer = library.search("天気の東京" * 5, mode="semantic")
     assert answer.mode == "semantic"
     assert answer.hits[0].uri == "b.md"
+
+
+def test_a_library_whose_model_is_gone_says_how_to_get_it_and_nothing_else(
+    docs: Path, open_docs: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    repository = tmp_path / "models--acme--tiny"
+    write_encoder(repository / "snapshots" / "1")
+    (repository / "refs").mkdir()
+    (repository / "refs/main").write_text("1", encoding="ascii")
+    (docs / "a.md").write_text("猫と犬" * 8, encoding="utf-8")
+    settings = {"EMBEDDING_PROVIDER": "onnx", "BUNKO_EMBEDDING_MODEL": "acme/tiny"}
+    assert open_docs(**settings).search("犬").notices == []
+    shutil.rmtree(repository)
+    library = open_docs(**settings)
+    answer = library.search("犬")
+    assert [hit.uri for hit in answer.hits] == ["a.md"]
+    assert answer.notices == [
+        "Only the words of documents are searched: onnx acme/tiny cannot be used."
+        " The model acme/tiny is not on this machine. Get it with: bunko models get acme/tiny"
+    ]
+    findings = [finding for finding in library.maintenance.diagnose() if finding.state != "ok"]
+    assert [finding.message for finding in findings] == ["only words are searched: onnx acme/tiny cannot be used"]
 
 
 def test_a_folder_of_documents_chooses_no_model(tmp_path: Path) -> None:

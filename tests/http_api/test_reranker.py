@@ -30,6 +30,7 @@ def test_a_search_names_the_model_that_reranked_it_and_explains_its_scores(reran
     scores = [result["explain"]["reranker"] for result in reply["results"]]
     assert [score["rank"] for score in scores] == [1, 2]
     assert scores[0]["score"] > scores[1]["score"]
+    assert [result["reranker_score"] for result in reply["results"]] == [score["score"] for score in scores]
 
 
 def test_a_search_may_do_without_the_reranker(reranked: ApiClient) -> None:
@@ -38,6 +39,7 @@ def test_a_search_may_do_without_the_reranker(reranked: ApiClient) -> None:
     assert "reranker" not in reply
     assert [result["file_path"] for result in reply["results"]] == ["a.md", "b.md"]
     assert all("reranker" not in result["explain"] for result in reply["results"])
+    assert all("reranker_score" not in result for result in reply["results"])
 
 
 def test_the_next_page_goes_on_in_the_order_of_the_reranker(reranked: ApiClient) -> None:

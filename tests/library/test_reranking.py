@@ -109,6 +109,8 @@ def test_the_first_results_are_in_the_order_of_the_reranker(opened: Callable[...
     assert [score.score for score in scores] == sorted((score.score for score in scores), reverse=True)
     by_uri = {hit.uri: hit.score for hit in before.hits}
     assert all(hit.score == by_uri[hit.uri] for hit in answer.hits), "the score stays that of the ranking"
+    assert [hit.reranker_score for hit in answer.hits] == [score.score for score in scores]
+    assert all(hit.reranker_score is None for hit in before.hits)
 
 
 def test_results_from_further_down_are_reranked_too(opened: Callable[..., Library], model: Path) -> None:
@@ -201,7 +203,9 @@ def test_a_reranker_that_is_not_there_leaves_the_order_and_a_notice(
     plain = opened().search(QUERY, mode="bm25")
     answer = opened(reranker=name).search(QUERY, mode="bm25")
     assert answer.hits == plain.hits
-    assert any("not reranked" in notice and expected in notice for notice in answer.notices)
+    notice = next(notice for notice in answer.notices if "not reranked" in notice)
+    assert expected in notice
+    assert not notice.endswith("xsmall-v2."), "a command is copied up to the end of the line"
 
 
 def test_a_model_of_embeddings_is_no_reranker(opened: Callable[..., Library], tmp_path: Path) -> None:
@@ -216,7 +220,9 @@ def test_the_command_line_explains_what_the_reranker_did(
     monkeypatch.setenv("BUNKO_SEARCH_RERANKER", str(model))
     found = run("search", QUERY, "--docs-dir", docs, "--mode", "bm25", "--explain")
     assert "reranker 0." in found.out
+    assert "  reranker=0.9526\n" in run("search", QUERY, "--docs-dir", docs, "--mode", "bm25").out
     results = run("search", QUERY, "--docs-dir", docs, "--mode", "bm25", "--explain", "--json").json()["results"]
     assert isinstance(results, list)
     assert results[0]["file_path"] == "c.md"
     assert results[0]["explain"]["reranker"]["rank"] == 1
+    assert results[0]["reranker_score"] == results[0]["explain"]["reranker"]["score"] == 0.9526

@@ -251,6 +251,11 @@ def _as_embedder_errors() -> Iterator[None]:
         raise EmbedderError(error.message, hint=error.hint) from error
 
 
+def resolve_model(model: str) -> str:
+    """Return the model that a setting means: the default if nobody has set another."""
+    return DEFAULT_MODEL if model == GEMINI_MODEL else model
+
+
 def build(
     *,
     model: str = DEFAULT_MODEL,
@@ -260,9 +265,7 @@ def build(
     idle: float = 600.0,
 ) -> Onnx:
     """Return the embedder; it unloads after `idle` seconds."""
-    if model == GEMINI_MODEL:  # nobody has set another
-        model = DEFAULT_MODEL
-    return Onnx(model, onnx_file=onnx_file, max_tokens=max_tokens, too_long=too_long, idle_seconds=idle)
+    return Onnx(resolve_model(model), onnx_file=onnx_file, max_tokens=max_tokens, too_long=too_long, idle_seconds=idle)
 
 
 def _rebuild(model: str, options: dict[str, Any]) -> Onnx:

@@ -145,6 +145,8 @@ def _result_to_dict(page: Page, item: PageItem, *, for_model: bool) -> dict[str,
         "bm25_score": round_score(hit.bm25_score),
         "combined_score": round_score(hit.combined_score),
     }
+    if hit.reranker_score is not None:
+        result["reranker_score"] = round_score(hit.reranker_score)
     if hit.explanation is not None:
         result["explain"] = explanation_to_dict(hit.explanation, hit.score, max_terms=MAX_TERMS if for_model else None)
     return result

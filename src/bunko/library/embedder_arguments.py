@@ -60,10 +60,16 @@ def lost_reason(recorded: str, embedder: Embedder | None) -> str:
     name = display_name(recorded)
     if embedder is None or display_name(embedder.label) != name:
         return f"its embedder {name} is not in the settings"
-    missing = "" if embedder.is_remote else embedder.unavailable_reason()
-    if missing:
-        return f"{name} cannot be used: {missing.rstrip('.')}"
+    if missing_reason(recorded, embedder):
+        return f"{name} cannot be used"
     return f"the options or files of {name} have changed since its vectors were computed"
+
+
+def missing_reason(recorded: str, embedder: Embedder | None) -> str:
+    """Return what the embedder in the settings lacks and how to get it, if it is the recorded one; else nothing."""
+    if embedder is None or embedder.is_remote or display_name(embedder.label) != display_name(recorded):
+        return ""
+    return embedder.unavailable_reason()
 
 
 def model_arguments(provider: str) -> list[str]:

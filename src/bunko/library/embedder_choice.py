@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bunko.library.build_config import ToolConfig
+from bunko.library.embedder_arguments import missing_reason
 from bunko.library.outages import Outages
 from bunko.protocols import Embedder
 from bunko.search.request import RankRequest
@@ -33,8 +34,7 @@ def choose_embedder(tool_config: ToolConfig, outages: Outages, tools: Sequence[T
             by_name.setdefault(tool.built.embedder or embedder.label, (embedder, []))[1].append(tool)
         elif problem := tool_config.embedder_problem(tool):
             notices.append(
-                f"Only the words of {tool.name} are searched: {problem}."
-                f" Set it again, or use the current one: {tool_config.rebuild_command(tool)}"
+                f"Only the words of {tool.name} are searched: {problem}. {embedder_remedy(tool_config, tool)}"
             )
             lexical_ids.append(tool.id)
     if not by_name:
@@ -51,6 +51,12 @@ def choose_embedder(tool_config: ToolConfig, outages: Outages, tools: Sequence[T
     if reason := outages.reason(embedder):
         return EmbedderChoice(None, lexical_ids, [*notices, words_only_notice(reason)])
     return EmbedderChoice(embedder, lexical_ids, notices)
+
+
+def embedder_remedy(tool_config: ToolConfig, tool: Tool) -> str:
+    """Return what to do about a tool whose embedder cannot be used."""
+    reason = missing_reason(tool.built.embedder or "", tool_config.embedder())
+    return reason or f"Set it again, or use the current one: {tool_config.rebuild_command(tool)}"
 
 
 def words_only_notice(reason: str) -> str:

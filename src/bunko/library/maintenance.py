@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bunko.errors import IndexFailure, UnknownName
 from bunko.library import catalog, commands, doctor
 from bunko.library.build_config import ToolConfig
+from bunko.library.embedder_choice import embedder_remedy
 from bunko.library.importing import Importer
 from bunko.library.lock import hold_lock
 from bunko.library.paths import LibraryPaths
@@ -104,14 +105,14 @@ class Maintenance:
     def _check_settings(self, tool: Tool) -> list[doctor.Finding]:
         """Report what a tool was built with if the settings differ, and documents without vectors."""
         config, findings = self._tool_config, []
-        if parts := config.differences(tool):
+        problem = config.embedder_problem(tool)
+        if parts := [part for part in config.differences(tool) if not (problem and part == "embedder")]:
             message = f"was built with a different {' and '.join(parts)}, and keeps it"
             hint = f"To use the current settings: {config.rebuild_command(tool)}"
             findings.append(doctor.Finding("warning", tool.name, message, hint))
-        if problem := config.embedder_problem(tool):
+        if problem:
             message = f"only words are searched: {problem}"
-            hint = f"Set it again, or use the current one: {config.rebuild_command(tool)}"
-            findings.append(doctor.Finding("error", tool.name, message, hint))
+            findings.append(doctor.Finding("error", tool.name, message, embedder_remedy(config, tool)))
         elif tool.built.lacks_vectors:
             hint = "A later import or search computes the vectors."
             findings.append(doctor.Finding("warning", tool.name, "some documents have no vectors yet", hint))

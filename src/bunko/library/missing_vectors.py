@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from bunko.errors import EmbedderError
 from bunko.library.build_config import ToolConfig, has_vectors
+from bunko.library.embedder_choice import embedder_remedy
 from bunko.library.outages import Outages
 from bunko.observer import Observer
 from bunko.protocols import Embedder, Store
@@ -73,10 +74,7 @@ class MissingVectors:
             error = failures[0]
             return [f"{found_by_words}: {error.message}. {error.hint} A later import or search computes the vectors."]
         if tool.built.lacks_vectors and (problem := self._tool_config.embedder_problem(tool)):
-            return [
-                f"{found_by_words}: {problem}. Set it again, or use the current one:"
-                f" {self._tool_config.rebuild_command(tool)}"
-            ]
+            return [f"{found_by_words}: {problem}. {embedder_remedy(self._tool_config, tool)}"]
         if self._tool_config.is_lexical(tool) and has_vectors(tool) and self._tool_config.uses_vectors():
             return [f"{tool.name} has no vectors. To compute them: {self._tool_config.vector_command(tool)}"]
         return []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bunko.errors import BunkoError, UnknownName
-from bunko.local_models.catalogue import KNOWN_MODELS, KnownModel, find_model
+from bunko.local_models.catalogue import KNOWN_MODELS, KnownModel
 from bunko.local_models.files import LocalModel
 from bunko.local_models.hub import FetchedFile, Hub
 from bunko.local_models.packages import RUN_PACKAGES, missing_package
@@ -71,15 +71,27 @@ def reranker_status(settings: Settings) -> RerankerStatus | None:
         return RerankerStatus(settings.search.reranker, f"{error.message}. {error.hint}".rstrip())
 
 
-def _used_models(settings: Settings) -> set[str]:
-    from bunko.embedders.onnx import build
+def naming_setting(settings: Settings, name: str) -> str:
+    """Return the setting that names a model, empty if none does."""
+    return _used_models(settings).get(_listed_name(name), "")
 
-    names = {settings.search.reranker or ""}
+
+def _used_models(settings: Settings) -> dict[str, str]:
+    """Return the models that the settings name, with the setting of each."""
+    from bunko.embedders.onnx import resolve_model
+
+    used = {_listed_name((settings.search.reranker or "").removeprefix("onnx:")): "search.reranker"}
     if settings.embedding.provider == "onnx":
-        names.add(build(model=settings.embedding.model).label.partition(":")[2])
+        used[_listed_name(resolve_model(settings.embedding.model))] = "embedding.model"
     if settings.embedding.provider == "plamo":
-        names.add("plamo-embedding-1b")
-    return {known.name for name in names if (known := find_model(name.removeprefix("onnx:")))}
+        used["plamo-embedding-1b"] = "embedding.provider"
+    return used
+
+
+def _listed_name(name: str) -> str:
+    """Return the name of a model in the list; any other name as it is, such as that of a folder."""
+    known = LocalModel(name).known
+    return known.name if known else name
 
 
 def get_model(name: str, progress: Callable[[str, int, int], None]) -> list[FetchedFile]:

@@ -114,5 +114,6 @@ def _wait_at_exit(thread: Thread) -> None:
 
 
 def _notice(error: BunkoError) -> str:
-    message = error.message.rstrip(".")
-    return f"The results were not reranked: {message}. {error.hint}".rstrip()
+    # Without a hint, the message may end with a command, which people copy up to the end of the line.
+    message = f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
+    return f"The results were not reranked: {message}"

@@ -62,6 +62,11 @@ class Hub:
         self._prepare()
         with _translate_errors(model.label):
             onnx = self._first(weights, revision, model.onnx_names, progress)
+            if onnx is None and _is_offline():
+                raise ModelError(
+                    f"{model.label} is not on this machine, and HF_HUB_OFFLINE is set",
+                    hint="Unset HF_HUB_OFFLINE to download it, or name a folder with the model instead.",
+                )
             if onnx is None:
                 raise ModelError(
                     f"{weights} contains none of: {', '.join(model.onnx_names)}",
@@ -126,15 +131,21 @@ class Hub:
 
     def _offline_file(self, repo: str, revision: str | None, name: str) -> tuple[FetchedFile | None] | None:
         """Return what the cache has if HF_HUB_OFFLINE is set, else None."""
-        from huggingface_hub import constants, try_to_load_from_cache
+        from huggingface_hub import try_to_load_from_cache
 
-        if not constants.HF_HUB_OFFLINE:
+        if not _is_offline():
             return None
         path = try_to_load_from_cache(repo, name, cache_dir=self._cache, revision=revision)
         if not isinstance(path, str):
             return (None,)
         digest = Path(os.path.realpath(path)).name
         return (FetchedFile(repo, name, Path(path), Path(path).stat().st_size, digest),)
+
+
+def _is_offline() -> bool:
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
 
 
 def _download(url: str, blob: Path, metadata: HfFileMetadata, report: Callable[[int], None]) -> None:

@@ -40,10 +40,9 @@ def select_reranked(request: RankRequest, candidates: Sequence[Hit], scores: Seq
 def _in_order(candidates: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
     """Return the first candidates by descending score; equal ones keep their order."""
     order = sorted(range(len(scores)), key=lambda index: -scores[index])
-    return [_explain(candidates[index], ArmScore(scores[index], rank)) for rank, index in enumerate(order, 1)]
+    return [_add_score(candidates[index], ArmScore(scores[index], rank)) for rank, index in enumerate(order, 1)]
 
 
-def _explain(hit: Hit, reranker: ArmScore) -> Hit:
-    if hit.explanation is None:
-        return hit
-    return replace(hit, explanation=replace(hit.explanation, reranker=reranker))
+def _add_score(hit: Hit, reranker: ArmScore) -> Hit:
+    explanation = replace(hit.explanation, reranker=reranker) if hit.explanation else None
+    return replace(hit, explanation=explanation, reranker_score=reranker.score)

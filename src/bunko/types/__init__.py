@@ -288,6 +288,7 @@ class Hit:
     bm25_score: float | None = None
     combined_score: float | None = None
     explanation: Explanation | None = None
+    reranker_score: float | None = None  # None: it was not reranked
     trust: str = ""  # web: written by somebody else; empty if the user chose the documents
     fetched_at: str = ""  # when it was fetched from the web
     more_in_document: int = 0  # hits of the same document that were left out in favour of others

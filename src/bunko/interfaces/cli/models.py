@@ -48,28 +48,18 @@ def command(ctx: click.Context, /, **options: Any) -> None:
       bunko models remove ruri-v3-30m
     """
     shared = pop_shared_options(options)
-    if ctx.invoked_subcommand is not None:
-        ctx.obj = shared
-        return
+    if ctx.invoked_subcommand is None:
+        _print_models(shared, as_json=shared.as_json)
+    ctx.obj = shared
 
-    from bunko.interfaces.serialize_library import model_to_dict
-    from bunko.library.model_status import model_statuses
 
-    loaded = shared.load_settings(all_providers=True)
-    for notice in loaded.notices:
-        print_stderr(notice)
-    statuses = model_statuses(loaded.settings)
-    if shared.as_json:
-        models = [model_to_dict(status) | {"path": str(status.onnx_path or "")} for status in statuses]
-        print_json({"models": models})
-        return
-    rows = [_row(status) for status in statuses]
-    if is_terminal():
-        _show_table(rows)
-        return
-    click.echo("\t".join(_COLUMNS))
-    for row in rows:
-        click.echo("\t".join(row))
+@command.command(name="list")
+@shared_options
+@click.pass_obj
+def list_models(group_options: SharedOptions, /, **options: Any) -> None:
+    """List good local models, which are here, and which are in use."""
+    shared = pop_shared_options(options)
+    _print_models(shared, as_json=shared.as_json or group_options.as_json)
 
 
 @command.command()
@@ -103,8 +93,7 @@ def get(group_options: SharedOptions, /, name: str, **options: Any) -> None:
         return
     megabytes = sum(file.bytes for file in files) / _MEGABYTE
     click.echo(translate(f"{replace_controls(name)} is here: {len(files)} files, {megabytes:.1f} MB"))
-    if hint := _use_hint(name):
-        click.echo(translate(hint))
+    _print_use(name)
 
 
 @command.command()
@@ -121,15 +110,40 @@ def remove(group_options: SharedOptions, /, name: str, **options: Any) -> None:
       bunko models remove ruri-v3-30m
     """
     shared = pop_shared_options(options)
-    from bunko.library.model_status import delete_model
+    from bunko.library.model_status import delete_model, naming_setting
 
+    setting = naming_setting(shared.load_settings(all_providers=True).settings, name)
     freed = delete_model(name)
+    if freed and setting:
+        print_stderr(f"{setting} still names {replace_controls(name)}. Change it, or get the model again.")
     if shared.as_json or group_options.as_json:
         print_json({"name": name, "removed": freed > 0, "bytes": freed})
     elif freed:
         click.echo(translate(f"Removed {replace_controls(name)}: {freed / _MEGABYTE:.1f} MB are free again"))
     else:
         print_stderr(f"{replace_controls(name)} is not on this machine.")
+
+
+def _print_models(shared: SharedOptions, *, as_json: bool) -> None:
+    from bunko.interfaces.serialize_library import model_to_dict
+    from bunko.library.model_status import model_statuses
+
+    loaded = shared.load_settings(all_providers=True)
+    for notice in loaded.notices:
+        print_stderr(notice)
+    statuses = model_statuses(loaded.settings)
+    if as_json:
+        models = [model_to_dict(status) | {"path": str(status.onnx_path or "")} for status in statuses]
+        print_json({"models": models})
+        return
+    rows = [_row(status) for status in statuses]
+    if is_terminal():
+        _show_table(rows)
+        click.echo(translate("Get one with: bunko models get NAME"))
+        return
+    click.echo("\t".join(_COLUMNS))
+    for row in rows:
+        click.echo("\t".join(row))
 
 
 def _row(status: ModelStatus) -> tuple[str, ...]:
@@ -160,18 +174,21 @@ def _show_table(rows: list[tuple[str, ...]]) -> None:
     show_table(columns, rows)
 
 
-def _use_hint(name: str) -> str:
-    """Return how to use a model of the list."""
+def _print_use(name: str) -> None:
+    """Print the settings that use a model of the list."""
     from bunko.local_models.catalogue import find_model
 
     model: KnownModel | None = find_model(name)
     if model is None:
-        return ""
-    if model.purpose == "reranker":
-        return f"To use it, set search.reranker to {model.name}"
-    return (
-        f"To use it, set embedding.provider to onnx and embedding.model to {model.name}, then run: bunko reembed --all"
+        return
+    is_reranker = model.purpose == "reranker"
+    section = "search" if is_reranker else "embedding"
+    click.echo(
+        translate(f"To use it, write this into the section [{section}] of bunko.toml, which bunko init creates:")
     )
+    click.echo(f'  reranker = "{model.name}"' if is_reranker else f'  provider = "onnx"\n  model = "{model.name}"')
+    if not is_reranker:
+        click.echo(translate("Then compute the vectors of your documents again: bunko reembed --all"))
 
 
 @contextmanager

@@ -97,6 +97,8 @@ class _View:
     def _head_rows(self, rank: int, item: PageItem) -> Iterator[Text]:
         hit, titles = item.passage.hit, heading_labels(item.passage)
         facts = [(f"{hit.score:.3f}", "green")]
+        if hit.reranker_score is not None:  # otherwise the scores would look out of order
+            facts.append((translate(f"reranker {hit.reranker_score:.3f}"), "green"))
         if self.show_tool_names:
             facts.append((shorten_text(replace_controls(hit.tool), _MAX_TOOL_CELLS, self.ellipsis), "magenta"))
         if hit.trust:

@@ -44,8 +44,9 @@ def to_text(page: Page, *, tools: Tools | None = None, show_tool_names: bool = F
     blocks = []
     for rank, (item, text) in enumerate(zip(page.results, page.display_texts(), strict=True), 1):
         hit = item.passage.hit
+        reranker = f"  reranker={hit.reranker_score:.4f}" if hit.reranker_score is not None else ""
         tool = f"  tool={escape_controls(hit.tool)}" if show_tool_names else ""
-        lines = [f"[{rank}] {escape_controls(location(item.passage))}  score={hit.score:.4f}{tool}"]
+        lines = [f"[{rank}] {escape_controls(location(item.passage))}  score={hit.score:.4f}{reranker}{tool}"]
         if hit.trust:
             lines.append(f"trust: {hit.trust}, fetched {hit.fetched_at}")
         if is_memo(hit, tools) and (memo := memo_label(hit)):

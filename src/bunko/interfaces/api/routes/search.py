@@ -142,6 +142,7 @@ class ResultFields(TypedDict):
     vector_distance: float | None
     bm25_score: float | None
     combined_score: float | None
+    reranker_score: NotRequired[float | None]  # which decided the order
     chunk_index: int
     citation: str
     place: NotRequired[str]
