@@ -130,18 +130,16 @@ class Searcher:
             notices.append(f"Only the first {MAX_QUERY_CHARS} characters of the query were used.")
         if choice.embedder is not None and choice.embedder.is_remote:
             notices += self._missing_vectors.search_notices(tools)
-        checks = [self._refresher.last_check(selected) for selected in tools]
-        freshness = Freshness(
-            view.generation,
-            min((check.checked_at for check in checks if check.checked_at), default=""),
-            sum(check.missing_files for check in checks),
-        )
         hits = web_defaults.add_provenance(self._store, tools, hits)
         if self._settings.log.debug:
             log_answer(query, hits)
-        return Answer(
-            query, request.mode, hits, view.size, freshness, list(dict.fromkeys(notices)), rewritten, words, reranker
-        )
+        freshness, notices = self._freshness(view, tools), list(dict.fromkeys(notices))
+        return Answer(query, request.mode, hits, view.size, freshness, notices, rewritten, words, reranker)
+
+    def _freshness(self, view: IndexView, tools: Sequence[Tool]) -> Freshness:
+        checks = [self._refresher.last_check(tool) for tool in tools]
+        checked_at = min((check.checked_at for check in checks if check.checked_at), default="")
+        return Freshness(view.generation, checked_at, sum(check.missing_files for check in checks))
 
     def _fit_mode_to_tools(self, request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
         """Return a request that tools without vectors can answer, and add a notice."""
