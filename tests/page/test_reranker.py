@@ -69,8 +69,9 @@ def test_the_panel_tells_the_score_and_rank_of_the_reranker(visit: Visitor, lang
 def test_local_models_and_the_reranker_say_what_they_are_and_lack(visit: Visitor) -> None:
     text = visit(is_local=True).get("/library/models").text
     assert re.search(r"<h3>letters <span class=.chip on.>in use", text)
-    assert "37 MB · ja · Apache-2.0" in text
+    assert "37 MB · Japanese · Apache-2.0" in text
     assert "bunko models get ruri-v3-30m" in text
     japanese = visit(is_local=True, language="ja").get("/library/models").text
     assert "次のコマンドで入手できます: bunko models get ruri-v3-30m" in japanese
     assert "最初に試すのに向いています" in japanese
+    assert "571 MB · 100 以上の言語 · Apache-2.0" in japanese

@@ -103,7 +103,9 @@ class LocalModelRow:
     is_used: bool
     missing: str
     about: str = ""
-    facts: tuple[str, ...] = ()  # size, languages, licence
+    size: str = ""
+    languages: tuple[str, ...] = ()  # many, or their codes
+    licence: str = ""
 
 
 def _model_rows(request: Request, statuses: Sequence[ModelStatus], purpose: Purpose) -> list[LocalModelRow]:
@@ -113,11 +115,9 @@ def _model_rows(request: Request, statuses: Sequence[ModelStatus], purpose: Purp
             status.is_used,
             say(request, status.unavailable_reason),
             say(request, status.model.summary),
-            (
-                f"{status.model.megabytes:,} MB" if status.model.megabytes else "",
-                ", ".join(status.model.languages),
-                status.model.licence,
-            ),
+            f"{status.model.megabytes:,} MB" if status.model.megabytes else "",
+            tuple("many" if language == "100+" else language for language in status.model.languages),
+            status.model.licence,
         )
         for status in statuses
         if status.model.purpose == purpose
