@@ -14,8 +14,8 @@ from bunko.search.query_analysis import QueryAnalysis
 from bunko.search.request import RankRequest
 from bunko.types import ArmScore, Explanation, ScorePart, TermScore
 
-# Roles that an explanation lists as expansions of a query word.
-_EXPANSION_ROLES = ("loanword", "bridge", "synonym", "gram")
+# Roles that an explanation lists as expansions of a query word, or beside it.
+_EXPANSION_ROLES = ("light", "loanword", "bridge", "synonym", "gram")
 
 
 def explain_rows(

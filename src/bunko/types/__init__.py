@@ -239,7 +239,8 @@ class TermScore:
     """What a term of the query adds to the score by words."""
 
     term: str  # as it is indexed
-    role: str  # "" is a word of the query; part, loanword, bridge, synonym and gram are expansions of it
+    # "" is a word of the query, light one that says little; part, loanword, bridge, synonym and gram are expansions.
+    role: str
     score: float  # 0 if another term of the same meaning counts instead
     fields: tuple[str, ...] = ()  # where it is: title, heading, text
 
