@@ -23,7 +23,7 @@ from bunko.text.subwords import MODEL_PATH as PIECES
 SHIPPED = {
     PIECES: "e770e8de0f55796c948b77f9c4b8a8e7419ef6d3b3da110f31774af87121014c",
     BRIDGE: "3f698fed731cff17e0f4326e47281076e1ae3166d292ff35c015449900913bf3",
-    subword_table.TABLE: "d23639c8398fd2c4f955185da043bb0824948bbf1519d5e1843a34858b06a70c",
+    subword_table.TABLE: "2ca390116752773abaabb9b2f8b098c7640add148c220a60d0a00811c0b19f07",
 }
 
 PAIRS = [
@@ -240,3 +240,30 @@ def test_a_translation_is_far_nearer_than_an_unrelated_sentence(size: int) -> No
     assert np.diag(near).mean() > 0.5
     assert abs(unrelated.mean()) < 0.1
     assert np.quantile(unrelated, 0.99) < np.quantile(np.diag(near), 0.1)
+
+
+def test_the_sentences_of_a_text_have_vectors_of_their_own_at_no_other_vector_for_the_text() -> None:
+    embedder = static.build()
+    text = (
+        "京都の寺と庭を一日かけて歩いて回りました。" + "The database is backed up every night at two. " * 3 + "終わり。"
+    )
+    vectors, sentences = embedder.embed_sentences([text, "犬", ""])
+    assert np.array_equal(vectors, embedder.embed([text, "犬", ""]))
+    assert [rows.shape for rows in sentences] == [(5, 256), (1, 256), (1, 256)]
+    assert all(rows.dtype == np.int8 for rows in sentences)
+    lengths = np.linalg.norm(np.concatenate(sentences).astype(np.float32) / 127, axis=1)
+    assert lengths == pytest.approx(np.ones(7), abs=0.03)
+    query = embedder.embed(["When are backups of the database made?"], query=True)[0]
+    assert int((sentences[0] @ query).argmax()) in (1, 2, 3)
+    assert float((sentences[0] @ query).max()) / 127 > float(vectors[0] @ query)
+
+
+@given(st.lists(st.text(max_size=700), max_size=4))
+@settings(deadline=None, max_examples=40)
+def test_a_text_has_the_same_vectors_alone_and_among_others(texts: list[str]) -> None:
+    embedder = static.build()
+    vectors, sentences = embedder.embed_sentences(texts)
+    for text, vector, rows in zip(texts, vectors, sentences, strict=True):
+        alone, alone_rows = embedder.embed_sentences([text])
+        assert np.array_equal(alone[0], vector)
+        assert np.array_equal(alone_rows[0], rows)

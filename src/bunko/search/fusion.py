@@ -34,7 +34,7 @@ def weighted_sum(vector: Any, lexical: Any, weight: Any) -> Any:
 
 # The vector weight if a text contains all words of the query, and what is added to it if none contains any. A cosine
 # this many spreads above the mean gets the full vector score. Chosen on judged sets, see docs/quality.md.
-_BASE_VECTOR_WEIGHT, _EXTRA_VECTOR_WEIGHT, _FULL_SCORE_SPREADS = 0.1, 0.4, 6.0
+_BASE_VECTOR_WEIGHT, _EXTRA_VECTOR_WEIGHT, _FULL_SCORE_SPREADS = 0.25, 0.6, 8.0
 
 
 class AdaptiveWeights(NamedTuple):
