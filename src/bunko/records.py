@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from bunko.types import SentenceVectors
+
 
 @dataclass(frozen=True, slots=True)
 class DatabaseServer:
@@ -62,6 +64,7 @@ class StoredChunk:
     term_keys: npt.NDArray[np.uint64]
     term_counts: npt.NDArray[np.uint16]
     vector: npt.NDArray[np.float32] | None
+    sentences: SentenceVectors | None = None  # of its text in context, if its embedder computes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,23 @@ class ChunkVector:
     document_id: int
     tiebreak_order: int
     vector: npt.NDArray[np.float32] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSentences:
+    """A chunk with the vectors of its sentences, None if it has none."""
+
+    chunk_id: int
+    document_id: int
+    tiebreak_order: int
+    sentences: SentenceVectors | None
+
+
+class SentenceMatch(NamedTuple):
+    """The sentence of a chunk that is nearest to a query: its cosine and its position among the chunk's sentences."""
+
+    cosine: float
+    position: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,9 @@ from bunko.stores import memory
 from bunko.text import analyzer, ngrams
 from bunko.types import MODES, Tool
 from tests.contracts.documents import prepared
+
+if TYPE_CHECKING:
+    from bunko.types import SentenceVectors
 
 KINDS = ("embedded", "memory")
 # The engines that are not part of bunko: Chroma in files and on a server; Milvus in a file and on a server.
@@ -51,10 +55,17 @@ def with_vectors(document: PreparedDocument) -> tuple[PreparedDocument, dict[byt
     return replace(document, vector_keys=keys), dict(zip(keys, EMBEDDER.embed(texts), strict=True))
 
 
+def sentences_of(text: str) -> SentenceVectors:
+    """Return a vector for each word and for each half of a text; none for the shortest texts."""
+    parts = [*text.split(), text[: len(text) // 2], text[len(text) // 2 :]] if len(text) > 5 else []
+    return np.round(EMBEDDER.embed(parts) * 127).astype(np.int8)
+
+
 def write(store: Store, tool: Tool, documents: dict[str, tuple[str, ...]]) -> None:
     for uri, texts in documents.items():
         document, vectors = with_vectors(prepared(uri, *texts))
-        store.documents.write(tool.id, upsert=[document], vectors=vectors)
+        sentences = {key: sentences_of(key.decode()) for key in vectors if len(key) > 9}
+        store.documents.write(tool.id, upsert=[document], vectors=vectors, sentences=sentences)
 
 
 def view_of(store: Store, index: Index, *tools: Tool) -> IndexView:
@@ -208,6 +219,23 @@ def test_vectors_rank_as_in_the_reference(store: Store, tool: Tool, pair: Pair, 
         shared = sorted(ids[reference])
         cosines = [view.cosines(vector, [ids[view][chunk_id] for chunk_id in shared]) for view in pair]
         assert cosines[1] == pytest.approx(cosines[0], abs=1e-5)
+
+
+def test_the_best_sentence_is_that_of_the_reference(pair: Pair) -> None:
+    for vector in EMBEDDER.embed(QUERIES, query=True):
+        tables = []
+        for view in pair:
+            matches = view.best_sentences(vector, view.rows())
+            tables.append(dict(zip(view.chunk_ids(view.rows()), matches, strict=True)))
+        assert tables[0].keys() == tables[1].keys()
+        assert {match is None for match in tables[0].values()} == {True, False}
+        for chunk_id, match in tables[0].items():
+            found = tables[1][chunk_id]
+            assert (match is None) == (found is None)
+            if match is not None and found is not None:
+                assert found.cosine == pytest.approx(match.cosine, abs=1e-5)
+                assert found.position == match.position
+    assert pair[1].best_sentences(np.ones(5, np.float32), pair[1].rows()) == [None] * pair[1].size
 
 
 def test_rows_contain_the_same_terms_as_in_the_reference(pair: Pair) -> None:

@@ -45,14 +45,19 @@ def snapshot(rows: list[list[int]], cuts: list[int], dead: set[int]) -> Embedded
 
 
 def plain(rows: list[list[int]], dead: set[int], query: list[QueryTerm], k1: float, b: float) -> dict[int, float]:
-    """BM25 as it is written down, in double precision; of a group the word that counts most in a row counts."""
+    """BM25 as it is written down, in double precision; of a group the word that counts most in a row counts.
+
+    All words of a group are as rare as the most frequent one, by its weight.
+    """
     alive = {number: Counter(row) for number, row in enumerate(rows) if number not in dead}
     if not alive:
         return {}
     average = max(1.0, sum(sum(row.values()) for row in alive.values()) / len(alive))
     scores: dict[int, dict[object, float]] = {}
     for one in query:
-        df = sum(one.key in row for row in alive.values())
+        same = [other for other in query if other.group == one.group] if one.group >= 0 else [one._replace(weight=1.0)]
+        df = max(other.weight * sum(other.key in row for row in alive.values()) for other in same)
+        df = min(df, len(alive))
         idf = math.log(1 + (len(alive) - df + 0.5) / (df + 0.5))
         thing = one.group if one.group >= 0 else ("alone", one.key)
         for number, row in alive.items():
@@ -186,8 +191,16 @@ def test_grams_do_not_raise_what_is_possible_by_words() -> None:
     asked = [QueryTerm(2, 0.7, group=0), QueryTerm(1, 1.0, group=0), QueryTerm(3, 0.5)]
     possible = state.max_score(asked, k1=1.2)
     assert state.max_score([*asked, QueryTerm(2**63 + 5, 0.25, is_gram=True)], k1=1.2) == possible
-    # The rarer word of the group counts more although it weighs less.
-    assert possible == pytest.approx(2.2 * (0.7 + 0.5) * bm25.idf(3, 1))
+    # The words of a group are as rare as the most frequent one, and the one that weighs most counts.
+    assert possible == pytest.approx(2.2 * (1.0 * bm25.idf(3, 2) + 0.5 * bm25.idf(3, 1)))
+
+
+def test_a_spelling_that_no_row_has_makes_nothing_possible_if_a_row_has_another() -> None:
+    state = snapshot([[1, 2], [1], [3]], [], set())
+    translated = [QueryTerm(9, 1.0, group=0), QueryTerm(3, 0.7, group=0)]
+    assert state.max_score(translated, k1=1.2) == pytest.approx(2.2 * 0.7 * bm25.idf(3, 0.7))
+    unknown = [QueryTerm(9, 1.0, group=0), QueryTerm(8, 0.7, group=0)]
+    assert state.max_score(unknown, k1=1.2) == pytest.approx(2.2 * bm25.idf(3, 0))
 
 
 def test_a_term_that_is_in_every_row_still_counts() -> None:

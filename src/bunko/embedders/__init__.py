@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from bunko.embedders.names import display_name
 from bunko.embedders.provider import Provider, ProviderAlias
 from bunko.errors import EmbedderError, UnknownName
+from bunko.protocols import Embedder, SentenceEmbedder
 
 if TYPE_CHECKING:
-    from bunko.protocols import Embedder, RemoteEmbedder
-    from bunko.types import Vectors
+    from bunko.protocols import RemoteEmbedder
+    from bunko.types import SentenceVectors, Vectors
 
 DEFAULT_PROVIDER = "static"
 ENTRY_POINT_GROUP = "bunko.embedders"
@@ -153,6 +154,13 @@ def vector_keys(embedder: Embedder, texts: Sequence[str], *, query: bool = False
         digest.update(text.encode("utf-8", "surrogatepass"))
         keys.append(digest.digest())
     return keys
+
+
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
+    """Return the vectors of texts, and those of the sentences of each if the embedder computes them, else none."""
+    if isinstance(embedder, SentenceEmbedder):
+        return embedder.embed_sentences(texts)
+    return embed_and_check(embedder, texts), []
 
 
 def embed_and_check(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> Vectors:

@@ -6,6 +6,7 @@ are small integers, so that sums are exact and a text has the same vector in any
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -15,10 +16,11 @@ import numpy as np
 
 from bunko import array_file
 from bunko.text.normalise import normalise
+from bunko.text.sentences import passage_ranges
 from bunko.text.subwords import MODEL_PATH, replace_surrogates, space_words
 
 if TYPE_CHECKING:
-    from bunko.types import Vectors
+    from bunko.types import SentenceVectors, Vectors
 
 TABLE = MODEL_PATH.with_name("static.bin")
 FORMAT = 1
@@ -41,7 +43,7 @@ class Static:
         self.label = f"static:{stamp['name']}"
         self.name = f"{self.label}:{size}"
         self.size = size
-        # Four in five off-topic queries find nothing more similar than this; see training/LOG.md.
+        # Three in four off-topic queries find nothing more similar than this; see training/LOG.md.
         self.noise_floor = 0.28
         self._tokenizer = _load_tokenizer()
         self._table = table
@@ -56,8 +58,25 @@ class Static:
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one unit row per text."""
+        if not query:
+            return self.embed_sentences(texts)[0]
+        return _unit_rows(self._sum_texts(texts)) if texts else np.zeros((0, self.size), np.float32)
+
+    def embed_sentences(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
+        """Return one unit row per text, and the vectors of its passages, whose sum the row is."""
         if not texts:
-            return np.zeros((0, self.size), np.float32)
+            return np.zeros((0, self.size), np.float32), []
+        passages = [[text[start:end] for start, end in passage_ranges(text[:_MAX_CHARS])] or [""] for text in texts]
+        sums = self._sum_texts([passage for text_passages in passages for passage in text_passages])
+        starts = np.cumsum([0, *map(len, passages)])
+        rows = np.round(_unit_rows(sums) * np.float32(127)).astype(np.int8)
+        return (
+            _unit_rows(np.add.reduceat(sums, starts[:-1], axis=0)),
+            [rows[start:end] for start, end in itertools.pairwise(starts.tolist())],
+        )
+
+    def _sum_texts(self, texts: Sequence[str]) -> Vectors:
+        """Return the sum of each text's subword vectors."""
         normalised = [normalise(replace_surrogates(text[:_MAX_CHARS])) for text in texts]
         spaced = [space_words(" ".join(text.split())) for text in normalised]
         if len(spaced) == 1:  # a list would start a thread, and a query would wait for it
@@ -66,19 +85,13 @@ class Static:
             subword_ids = self._tokenizer.encode(spaced, return_type="numpy", num_threads=1)
         subword_ids = [ids[:_MAX_SUBWORDS] if len(ids) else _UNKNOWN_SUBWORDS for ids in subword_ids]
         if len(subword_ids) == 1:
-            sums = self._subword_rows(subword_ids[0]).sum(axis=0, keepdims=True)
-        else:
-            sums = np.concatenate(
-                [
-                    self._sum_rows(subword_ids[start : start + _BATCH_SIZE])
-                    for start in range(0, len(subword_ids), _BATCH_SIZE)
-                ]
-            )
-        norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
-        # A text without known subwords still needs a unit vector.
-        sums[norms[:, 0] == 0, 0] = norms[norms == 0] = 1.0
-        vectors: Vectors = sums / norms
-        return vectors
+            return self._subword_rows(subword_ids[0]).sum(axis=0, keepdims=True)
+        return np.concatenate(
+            [
+                self._sum_rows(subword_ids[start : start + _BATCH_SIZE])
+                for start in range(0, len(subword_ids), _BATCH_SIZE)
+            ]
+        )
 
     def _sum_rows(self, subword_ids: list[Any]) -> Vectors:
         """Return the sum of each text's rows: a matrix of subword counts times the rows of these subwords."""
@@ -101,6 +114,14 @@ class Static:
 
 
 _UNKNOWN_SUBWORDS = np.zeros(1, np.int32)
+
+
+def _unit_rows(sums: Vectors) -> Vectors:
+    norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
+    is_zero = norms[:, 0] == 0  # a text without known subwords still needs a unit vector
+    units: Vectors = sums / np.where(norms == 0, np.float32(1), norms)
+    units[is_zero, 0] = 1.0
+    return units
 
 
 @cache

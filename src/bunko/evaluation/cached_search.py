@@ -27,6 +27,7 @@ from bunko.search.arms import Arms, rank_lexical, within_distance
 from bunko.search.query_analysis import QueryAnalysis
 from bunko.search.rank import analyse_request, fuse, have_every_word, reach_minimum, select_rows
 from bunko.search.request import RankRequest, clean_query
+from bunko.search.similarity import most_similar
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -177,7 +178,7 @@ class CachedSearch:
             text = clean_query(self._queries[query_index].text)
             nearest_rows = None
             if self._vectors is not None and self._view.size and text.strip():
-                nearest_rows = self._view.nearest(self._vectors[query_index], request.rows_per_arm)
+                nearest_rows = most_similar(self._view, self._vectors[query_index], request.rows_per_arm)
             self._nearest_cache[key] = nearest_rows
         nearest_rows = self._nearest_cache[key]
         return nearest_rows and within_distance(nearest_rows, request.similarity_threshold)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import log, sqrt
+from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko.indexes.nearest_sentence import best_sentence
 from bunko.indexes.options import EngineOptions
+from bunko.indexes.term_weights import countable_terms, idf, term_idfs
 from bunko.protocols import Store
-from bunko.records import GRAM_WEIGHT, IndexState, NearestRows, QueryTerm, Ranking, StoredChunk
+from bunko.records import GRAM_WEIGHT, IndexState, NearestRows, QueryTerm, Ranking, SentenceMatch, StoredChunk
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
 
@@ -71,8 +73,13 @@ class MemoryView:
 
     def max_score(self, terms: Sequence[QueryTerm], *, k1: float) -> float:
         """Return an upper bound of a row's score by words: the score of a row with unlimited occurrences of each."""
-        scores = [0.0 if term.is_gram else (k1 + 1) * term.weight * self._idf(term) for term in terms]
-        return _sum_of_groups(terms, scores)
+        words = [term for term in terms if not term.is_gram]
+        is_countable = countable_terms(words, self._frequencies(words))
+        scores = [
+            (k1 + 1) * word.weight * word_idf if counts else 0.0
+            for word, word_idf, counts in zip(words, self._idfs(words), is_countable, strict=True)
+        ]
+        return _sum_of_groups(words, scores)
 
     def rank_grams(
         self, grams: Sequence[QueryTerm], k: int, *, min_share: float, where: tuple[int, ...] | None = None
@@ -94,7 +101,7 @@ class MemoryView:
         for start, end in ranges:
             matching = [row for row in self._rows_of(where) if any(start <= key < end for key in self._grams[row])]
             for row in matching:
-                scores[row] = scores.get(row, 0.0) + GRAM_WEIGHT * _idf(self.size, len(matching))
+                scores[row] = scores.get(row, 0.0) + GRAM_WEIGHT * idf(self.size, len(matching))
         return self._best(scores, k)
 
     def matches(self, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[list[bool]]:
@@ -125,6 +132,10 @@ class MemoryView:
         vectors = (self._chunks[row].vector for row in rows)
         return [0.0 if row_vector is None else float(row_vector @ vector) for row_vector in vectors]
 
+    def best_sentences(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[SentenceMatch | None]:
+        """Return for each row its sentence with the highest cosine; None if its embedder computes none."""
+        return [best_sentence(self._chunks[row].sentences, vector) for row in rows]
+
     def _rows_of(self, where: tuple[int, ...] | None) -> list[int]:
         """Return the rows of some documents, or all."""
         if where is None:
@@ -141,20 +152,22 @@ class MemoryView:
         norm = k1 * (1 - b + b * self._lengths[row] / self._average_length)
         counts = [0 if term.is_gram else self._words[row].get(term.key, 0) for term in terms]
         return [
-            term.weight * self._idf(term) * (k1 + 1) * count / (count + norm) if count else 0.0
-            for term, count in zip(terms, counts, strict=True)
+            term.weight * term_idf * (k1 + 1) * count / (count + norm) if count else 0.0
+            for term, term_idf, count in zip(terms, self._idfs(terms), counts, strict=True)
         ]
 
-    def _idf(self, term: QueryTerm) -> float:
-        return _idf(self.size, (self._gram_frequency if term.is_gram else self._word_frequency)[term.key])
+    def _idf(self, gram: QueryTerm) -> float:
+        return self._idfs([gram])[0]
+
+    def _idfs(self, terms: Sequence[QueryTerm]) -> list[float]:
+        return term_idfs(terms, self._frequencies(terms), self.size)
+
+    def _frequencies(self, terms: Sequence[QueryTerm]) -> list[int]:
+        return [(self._gram_frequency if term.is_gram else self._word_frequency)[term.key] for term in terms]
 
     def _best(self, scores: Mapping[int, float], k: int) -> Ranking:
         rows = sorted(scores, key=lambda row: (-scores[row], self._chunks[row].tiebreak_order))[:k]
         return Ranking(rows, [scores[row] for row in rows])
-
-
-def _idf(size: int, frequency: int) -> float:
-    return log(1 + (size - frequency + 0.5) / (frequency + 0.5))
 
 
 def _sum_of_groups(terms: Sequence[QueryTerm], scores: Sequence[float]) -> float:
@@ -180,7 +193,7 @@ class MemoryIndex:
         for tool_id in tool_ids:
             chunks = list(self._store.changes.chunks_since(tool_id, 0))
             if tool_id in without_vectors:
-                chunks = [replace(chunk, vector=None) for chunk in chunks]
+                chunks = [replace(chunk, vector=None, sentences=None) for chunk in chunks]
             chunks_by_tool.append(chunks)
         return MemoryView(chunks_by_tool, self._store.generation())
 

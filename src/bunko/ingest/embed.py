@@ -9,9 +9,9 @@ from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from threading import Event, Semaphore, Thread
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
-from bunko.embedders import embed_and_check, vector_keys
+from bunko.embedders import embed_texts, vector_keys
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError
 from bunko.protocols import Embedder, EmbedderStats, RemoteEmbedder, Store
@@ -21,6 +21,8 @@ from bunko.timing import timer
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from bunko.types import SentenceVectors, Vectors
 
 T = TypeVar("T")
 
@@ -43,6 +45,7 @@ class EmbeddedBatch(Generic[T]):
     batch: T
     documents: list[PreparedDocument]
     vectors: dict[bytes, npt.NDArray[np.float32]] = field(default_factory=dict)
+    sentences: dict[bytes, SentenceVectors] = field(default_factory=dict)
     usage: dict[str, EmbeddingUsage] = field(default_factory=dict)  # since the previous batch, by embedder
 
 
@@ -115,20 +118,28 @@ def _assign_stored_vectors(
     ]
 
 
-def embed_documents(
-    store: Store, embedder: Embedder | None, documents: list[PreparedDocument]
-) -> tuple[list[PreparedDocument], dict[bytes, npt.NDArray[np.float32]], int]:
+class EmbeddedDocuments(NamedTuple):
+    """Documents with vector keys, and the vectors of texts and of their sentences that are not stored yet."""
+
+    documents: list[PreparedDocument]
+    vectors: dict[bytes, npt.NDArray[np.float32]]
+    sentences: dict[bytes, SentenceVectors]
+
+
+def embed_documents(store: Store, embedder: Embedder | None, documents: list[PreparedDocument]) -> EmbeddedDocuments:
     """Assign vector keys to all chunks, and embed the texts whose vectors are not stored yet."""
     if embedder is None:
-        return documents, {}, 0
+        return EmbeddedDocuments(documents, {}, {})
     keyed_documents, texts = assign_vector_keys(embedder, documents)
     missing = store.vectors.missing(texts)
-    vectors: dict[bytes, npt.NDArray[np.float32]] = {}
+    embedded = EmbeddedDocuments(keyed_documents, {}, {})
     missing_keys = [key for key in texts if key in missing]
     for start in range(0, len(missing_keys), embedder.batch_size):
         batch_keys = missing_keys[start : start + embedder.batch_size]
-        vectors.update(zip(batch_keys, _embed_texts(embedder, [texts[key] for key in batch_keys]), strict=True))
-    return keyed_documents, vectors, len(vectors)
+        vectors, sentences = _embed_texts(embedder, [texts[key] for key in batch_keys])
+        embedded.vectors.update(zip(batch_keys, vectors, strict=True))
+        embedded.sentences.update(zip(batch_keys, sentences, strict=False))  # there may be none
+    return embedded
 
 
 def assign_vector_keys(
@@ -163,10 +174,11 @@ class LongTextCounter:
         return [f"{texts} too long for {self._name}; embedding.too_long sets how long texts are handled."]
 
 
-def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
+    """Return the vectors of texts, and those of their sentences if the embedder computes them."""
     provider = embedder.label.partition(":")[0]
     with timer(f"{provider}_embed", _log, indent=1, detail=f"batch_size={len(texts)}"):
-        return embed_and_check(embedder, texts)
+        return embed_texts(embedder, texts)
 
 
 class _UsageMeter:
@@ -208,12 +220,13 @@ class _LocalEmbedder(Generic[T]):
             documents = documents_of(batch)
             self._waiting = [(batch, documents)]
             meter = meter or _UsageMeter(self._embedder, self._embedder.batch_size)
-            keyed_documents, vectors, count = embed_documents(self._store, self._embedder, documents)
+            embedded = embed_documents(self._store, self._embedder, documents)
+            count = len(embedded.vectors)
             meter.texts += count
-            meter.saved_texts += len({key for prepared in keyed_documents for key in prepared.vector_keys}) - count
+            meter.saved_texts += len({key for prepared in embedded.documents for key in prepared.vector_keys}) - count
             meter.calls += -(-count // self._embedder.batch_size)
             self._waiting = []
-            yield EmbeddedBatch(batch, keyed_documents, vectors, meter.usage_since_last())
+            yield EmbeddedBatch(batch, *embedded, meter.usage_since_last())
 
     def take_waiting(self) -> list[tuple[T, list[PreparedDocument]]]:
         """Return the batch that could not be embedded, with its documents."""
@@ -240,10 +253,11 @@ class _BackgroundEmbedder(Generic[T]):
         embedder.stats.sizing_calls = 0
         self._waiting_batches: deque[_WaitingBatch[T]] = deque()
         self._unsent_texts: dict[bytes, str] = {}
-        self._pending_requests: deque[tuple[list[bytes], Future[npt.NDArray[np.float32]]]] = deque()
+        self._pending_requests: deque[tuple[list[bytes], Future[tuple[Vectors, list[SentenceVectors]]]]] = deque()
         self._requested_keys: set[bytes] = set()  # sent or queued
         self._delivered_keys: set[bytes] = set()  # of batches that were yielded and are stored
         self._received_vectors: dict[bytes, npt.NDArray[np.float32]] = {}
+        self._received_sentences: dict[bytes, SentenceVectors] = {}
         self._error: EmbedderError | None = None
         self._request_slots, self._stop_event = Semaphore(_MAX_IN_FLIGHT), Event()
 
@@ -305,13 +319,13 @@ class _BackgroundEmbedder(Generic[T]):
     def _send_request(self) -> None:
         keys = list(self._unsent_texts)[: self._embedder.batch_size]
         texts = [self._unsent_texts.pop(key) for key in keys]
-        future: Future[npt.NDArray[np.float32]] = Future()
+        future: Future[tuple[Vectors, list[SentenceVectors]]] = Future()
         # Recorded first: Ctrl-C may arrive while the thread starts, and its request must not be lost. A daemon thread
         # does not keep the process alive.
         self._pending_requests.append((keys, future))
         Thread(target=self._embed_in_thread, args=(texts, future), name="embedding", daemon=True).start()
 
-    def _embed_in_thread(self, texts: list[str], future: Future[npt.NDArray[np.float32]]) -> None:
+    def _embed_in_thread(self, texts: list[str], future: Future[tuple[Vectors, list[SentenceVectors]]]) -> None:
         with self._request_slots:
             if self._stop_event.is_set():
                 future.cancel()
@@ -331,12 +345,13 @@ class _BackgroundEmbedder(Generic[T]):
         ):
             keys, future = self._pending_requests[0]
             try:
-                vectors = future.result()
+                vectors, sentences = future.result()
             except EmbedderError as error:
                 self._error = error
                 self._receive_vectors({keys[position]: vector for position, vector in error.partial_vectors.items()})
             else:
                 self._receive_vectors(dict(zip(keys, vectors, strict=True)))
+                self._received_sentences.update(zip(keys, sentences, strict=False))  # there may be none
             self._pending_requests.popleft()
 
     def _receive_vectors(self, vectors: dict[bytes, npt.NDArray[np.float32]]) -> None:
@@ -352,7 +367,8 @@ class _BackgroundEmbedder(Generic[T]):
             vectors = {
                 key: self._received_vectors[key] for key in waiting.missing_keys if key in self._received_vectors
             }
-            yield EmbeddedBatch(waiting.batch, waiting.documents, vectors, self._usage())
+            sentences = {key: rows for key in vectors if (rows := self._received_sentences.pop(key, None)) is not None}
+            yield EmbeddedBatch(waiting.batch, waiting.documents, vectors, sentences, self._usage())
             # The caller has written this batch before it asks for the next one.
             self._waiting_batches.popleft()
             self._delivered_keys.update(vectors)
@@ -376,7 +392,9 @@ class _BackgroundEmbedder(Generic[T]):
                 continue
             error = future.exception()
             if error is None:
-                self._receive_vectors(dict(zip(keys, future.result(), strict=True)))
+                vectors, sentences = future.result()
+                self._receive_vectors(dict(zip(keys, vectors, strict=True)))
+                self._received_sentences.update(zip(keys, sentences, strict=False))
             elif isinstance(error, EmbedderError):
                 self._receive_vectors({keys[position]: vector for position, vector in error.partial_vectors.items()})
 
@@ -387,7 +405,13 @@ class _BackgroundEmbedder(Generic[T]):
         if not (self._received_vectors or usage):
             return
         try:
-            self._store.vectors.pin(self._owner_id, self._embedder.name, self._received_vectors, usage=usage)
+            self._store.vectors.pin(
+                self._owner_id,
+                self._embedder.name,
+                self._received_vectors,
+                sentences=self._received_sentences,
+                usage=usage,
+            )
         except BunkoError as error:  # only logged: the error that ended the import matters more
             _log.warning(
                 "Cannot store %d vectors that were already computed: %s", len(self._received_vectors), error.message

@@ -35,4 +35,6 @@ def keep_documents(
     batches = make_batches(uris, lambda _: 1, _READ_BATCH)
     with closing(embed_batches(store, embedder, batches, prepare, owner_id=tool.id)) as stream:
         for batch in stream:
-            store.documents.write(target.id, upsert=batch.documents, vectors=batch.vectors, usage=batch.usage)
+            store.documents.write(
+                target.id, upsert=batch.documents, vectors=batch.vectors, sentences=batch.sentences, usage=batch.usage
+            )

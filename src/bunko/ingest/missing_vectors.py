@@ -27,7 +27,9 @@ def embed_missing(store: Store, tool: Tool, embedder: Embedder, observer: Observ
     )
     with closing(embed_batches(store, embedder, documents, list, owner_id=tool.id)) as stream:
         for batch in stream:
-            store.documents.write(tool.id, upsert=batch.documents, vectors=batch.vectors, usage=batch.usage)
+            store.documents.write(
+                tool.id, upsert=batch.documents, vectors=batch.vectors, sentences=batch.sentences, usage=batch.usage
+            )
             reach_failpoint("missing.batch")
             count += len(batch.vectors)
     return count, not store.vectors.uris_without(tool.id, limit=1)

@@ -131,7 +131,13 @@ def _write_batch(
     report.problems += [Problem(result.entry.uri, result.problem) for result in batch if result.problem]
     with timer("sqlite_write", _log, indent=1, detail=f"{len(documents)} documents"):
         store.documents.write(
-            tool.id, upsert=documents, fail=failures, remove=moved_from, vectors=embedded.vectors, usage=embedded.usage
+            tool.id,
+            upsert=documents,
+            fail=failures,
+            remove=moved_from,
+            vectors=embedded.vectors,
+            sentences=embedded.sentences,
+            usage=embedded.usage,
         )
     reach_failpoint("ingest.batch")
     _update_report(report, batch, new_uris, scan, len(embedded.vectors))

@@ -114,6 +114,14 @@ def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
     name = PurePosixPath(unquote(uri) if uri.startswith(("http://", "https://")) else uri).stem
     # Apart, because lines of Japanese that follow each other are joined.
     labels = "\n\n".join(filter(None, (name, *document.text.aliases, document.text.context)))
+    return pack_chunk_terms(document.text.title, chunks, labels=labels)
+
+
+def pack_chunk_terms(title: str, chunks: Sequence[Chunk], *, labels: str = "") -> bytes:
+    """Return the terms of chunks in the store's format; those of a title or heading count twice."""
     return term_codec.pack_terms(
-        [analyzer.term_keys(f"{labels}\n\n{chunk.text_to_index(document.text.title)}") for chunk in chunks]
+        [
+            analyzer.term_keys("\n\n".join((labels, chunk.text_to_index(title), *chunk.headings(title))))
+            for chunk in chunks
+        ]
     )

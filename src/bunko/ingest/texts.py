@@ -9,10 +9,10 @@ from contextlib import closing
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.embed import LongTextCounter, embed_batches
 from bunko.ingest.pipeline import make_batches
+from bunko.ingest.prepare import pack_chunk_terms
 from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Chunker, Embedder, Store
 from bunko.records import FailedDocument, PreparedDocument
-from bunko.text import analyzer, term_codec
 from bunko.types import Document, Report, SourceEntry, Text, Tool
 
 # One transaction: about as much text as in an import from files, which counts bytes.
@@ -49,7 +49,12 @@ def ingest_texts(
             (batch, results), documents = embedded.batch, embedded.documents
             failures = [result for result in results if isinstance(result, FailedDocument)]
             store.documents.write(
-                tool.id, upsert=documents, fail=failures, vectors=embedded.vectors, usage=embedded.usage
+                tool.id,
+                upsert=documents,
+                fail=failures,
+                vectors=embedded.vectors,
+                sentences=embedded.sentences,
+                usage=embedded.usage,
             )
             report.embedded += len(embedded.vectors)
             for prepared in documents:
@@ -81,7 +86,7 @@ def _prepare_text(uri: str, text: Text, content_hash: str, chunker: Chunker) -> 
     if not chunks:
         return FailedDocument(entry, content_hash, "contains no text")
     # Unlike the name of a file, the uri is not indexed: it is an identifier, not a description of the text.
-    packed = term_codec.pack_terms([analyzer.term_keys(chunk.text_to_index(text.title)) for chunk in chunks])
+    packed = pack_chunk_terms(text.title, chunks)
     return PreparedDocument(Document(entry, text, content_hash), chunks, packed)
 
 

@@ -99,7 +99,9 @@ class Reembedder:
         )
         with closing(embed_batches(self._store, embedder, documents, list, owner_id=tool.id)) as stream:
             for batch in stream:
-                self._store.vectors.pin(tool.id, embedder.name, batch.vectors, usage=batch.usage)
+                self._store.vectors.pin(
+                    tool.id, embedder.name, batch.vectors, sentences=batch.sentences, usage=batch.usage
+                )
                 reach_failpoint("reembed.batch")
                 keys |= {prepared.document.uri: prepared.vector_keys for prepared in batch.documents}
                 report.embedded += len(batch.vectors)

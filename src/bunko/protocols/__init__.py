@@ -13,6 +13,7 @@ from bunko.protocols.parts import (
     Reranker,
     Scan,
     SelfReadingSource,
+    SentenceEmbedder,
     Source,
 )
 from bunko.protocols.rows import Digest, MovingRows, RowPage
@@ -49,6 +50,7 @@ __all__ = [
     "RowPage",
     "Scan",
     "SelfReadingSource",
+    "SentenceEmbedder",
     "Source",
     "StatsStore",
     "Store",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from bunko.records import ChunkTerms, ChunkText, ChunkVector, StoredChunk, ToolStatistics
+from bunko.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk, ToolStatistics
 
 
 class ChangeStore(Protocol):
@@ -25,6 +25,9 @@ class ChangeStore(Protocol):
 
     def chunk_vectors(self, ids: Sequence[int]) -> Iterator[ChunkVector]:
         """Yield the vectors of the chunks with these ids that still exist, in any order."""
+
+    def chunk_sentences(self, ids: Sequence[int]) -> Iterator[ChunkSentences]:
+        """Yield the sentence vectors of the chunks with these ids that still exist, in any order."""
 
     def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
         """Yield the texts of the chunks with these ids that still exist, in any order."""

@@ -10,6 +10,7 @@ from bunko.records import (
     NearestRows,
     QueryTerm,
     Ranking,
+    SentenceMatch,
 )
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ class IndexView(Protocol):
 
     def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
         """Return the cosines of rows; 0 without a vector."""
+
+    def best_sentences(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[SentenceMatch | None]:
+        """Return for each row its sentence with the highest cosine; None if its embedder computes none."""
 
 
 class Index(Protocol):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from bunko.types import Chunk, Fingerprint, Problem, SourceEntry, Text
 
 if TYPE_CHECKING:
-    from bunko.types import Vectors
+    from bunko.types import SentenceVectors, Vectors
 
 
 class Chunker(Protocol):
@@ -57,6 +57,14 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one vector per text."""
+
+
+@runtime_checkable
+class SentenceEmbedder(Embedder, Protocol):
+    """An embedder that gives the vectors of a text's sentences at no extra cost."""
+
+    def embed_sentences(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
+        """Return one vector per text, the same as `embed` returns, and the vectors of the sentences of each text."""
 
 
 @dataclass(slots=True)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from bunko.types import SentenceVectors
+
 
 class ToolStore(Protocol):
     """The tools of a library."""
@@ -88,11 +90,12 @@ class DocumentStore(Protocol):
         remove: Sequence[str] = (),
         touch: Sequence[SourceEntry] = (),
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+        sentences: Mapping[bytes, SentenceVectors] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document.
 
-        `usage` is added to the totals of each embedder.
+        `sentences` are vectors by the keys of `vectors`. `usage` is added to the totals of each embedder.
         """
 
     def get(self, tool_id: int, uri: str) -> StoredDocument | None:
@@ -147,6 +150,7 @@ class VectorStore(Protocol):
         embedder: str,
         vectors: Mapping[bytes, npt.NDArray[np.float32]],
         *,
+        sentences: Mapping[bytes, SentenceVectors] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
         """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""

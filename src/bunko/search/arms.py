@@ -12,6 +12,7 @@ from bunko.protocols import Embedder, IndexView
 from bunko.records import EMPTY_RANKING, NearestRows, QueryTerm, Ranking
 from bunko.search.query_analysis import QueryAnalysis
 from bunko.search.request import RankRequest
+from bunko.search.similarity import most_similar
 from bunko.text import ngrams
 from bunko.timing import timer
 
@@ -111,7 +112,7 @@ def rank_semantic(
     threshold: float | None,
     where: tuple[int, ...] | None,
 ) -> NearestRows | None:
-    """Return the k nearest rows within a distance threshold, or None if the index or the query is empty."""
+    """Return the k most similar rows within a distance threshold, or None if the index or the query is empty."""
     if embedder is None:
         raise QueryError(
             "This search needs vectors, but embedding.provider is none",
@@ -122,7 +123,7 @@ def rank_semantic(
     with timer("query_embedding", _log):
         vector = embed_and_check(embedder, [query], query=True)[0]
     with timer("vector_query", _log):
-        nearest_rows = view.nearest(vector, k, where=where)
+        nearest_rows = most_similar(view, vector, k, where=where)
     return within_distance(nearest_rows, threshold)
 
 

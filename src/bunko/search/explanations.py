@@ -12,6 +12,7 @@ from bunko.search import fusion
 from bunko.search.arms import Arms, FusedScores, gram_terms, single_char_ranges
 from bunko.search.query_analysis import QueryAnalysis
 from bunko.search.request import RankRequest
+from bunko.search.similarity import similarities
 from bunko.types import ArmScore, Explanation, ScorePart, TermScore
 
 # Roles that an explanation lists as expansions of a query word, or beside it.
@@ -140,13 +141,13 @@ def _fusion_parts(
     if request.vector_weight is not None:
         normalised = fusion.normalise_scores(lexical), fusion.normalise_scores(semantic)
         return partial(_weighted_parts, scores, normalised, request.vector_weight), "cc"
-    cosines = dict(zip(rows, view.cosines(arms.nearest.query_vector, rows), strict=True)) | dict(semantic)
+    all_scores = dict(zip(rows, similarities(view, arms.nearest.query_vector, rows), strict=True)) | dict(semantic)
     weights = fusion.adaptive_weights(
         max(lexical.values(), default=0.0),
         spread=arms.nearest.spread,
         max_possible_score=view.max_score(analysis.terms, k1=request.k1),
     )
-    return partial(_adaptive_parts, lexical, cosines, weights, arms.nearest.mean), "adaptive"
+    return partial(_adaptive_parts, lexical, all_scores, weights, arms.nearest.mean), "adaptive"
 
 
 def _ranks(ranking: Ranking) -> dict[int, int]:
@@ -171,7 +172,7 @@ def _weighted_parts(
 
 def _adaptive_parts(
     lexical: Mapping[int, float],
-    cosines: Mapping[int, float],
+    semantic: Mapping[int, float],
     weights: fusion.AdaptiveWeights,
     mean: float,
     row: int,
@@ -180,5 +181,5 @@ def _adaptive_parts(
     if row in lexical:
         lexical_weight = 1 - weights.vector
         parts["bm25"] = lexical[row], weights.per_lexical_score * lexical[row] / lexical_weight, lexical_weight
-    parts["vector"] = cosines[row], weights.vector_points(cosines[row], mean) / weights.vector, weights.vector
+    parts["vector"] = semantic[row], weights.vector_points(semantic[row], mean) / weights.vector, weights.vector
     return parts

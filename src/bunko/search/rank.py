@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from bunko.search.arms import Arms, FusedScores, rank_arms
 from bunko.search.explanations import explain_rows
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
 from bunko.search.request import RankRequest
+from bunko.search.similarity import similarities, sort_by_score
 from bunko.types import Explanation
 
 
@@ -94,11 +94,11 @@ def _fuse_adaptive(
 ) -> dict[int, float]:
     """Fuse the scores of both arms with a vector weight that adapts to the query."""
     lexical_only = [row for row in lexical_scores if row not in semantic_scores]
-    all_cosines = dict(semantic_scores) | dict(
-        zip(lexical_only, view.cosines(nearest_rows.query_vector, lexical_only), strict=True)
+    all_similarities = dict(semantic_scores) | dict(
+        zip(lexical_only, similarities(view, nearest_rows.query_vector, lexical_only), strict=True)
     )
     return fusion.adaptive_combination(
-        all_cosines,
+        all_similarities,
         lexical_scores,
         mean=nearest_rows.mean,
         spread=nearest_rows.spread,
@@ -116,7 +116,7 @@ def select_rows(
     final_scores = scores.final
     # The ranking of one arm alone is already sorted.
     is_sorted = final_scores is scores.lexical or final_scores is scores.semantic
-    rows = list(final_scores) if is_sorted else _sort_rows(view, final_scores)
+    rows = list(final_scores) if is_sorted else sort_by_score(view, final_scores)
     minimum = request.min_combined_score
     if minimum is not None and request.has_combined_score:
         full_matches = every_word(rows) if request.keep_full_matches else [False] * len(rows)
@@ -137,12 +137,3 @@ def reach_minimum(scores: Any, every_word: Any, minimum: float) -> Any:
     The minimum removes noise. With a high vector weight, a text that contains every word may score below it.
     """
     return (scores >= minimum) | every_word
-
-
-def _sort_rows(view: IndexView, scores: Mapping[int, float]) -> list[int]:
-    """Return rows by descending score; ties are broken only where there are any."""
-    rows = sorted(scores, key=scores.__getitem__, reverse=True)
-    if any(scores[row] == scores[next_row] for row, next_row in itertools.pairwise(rows)):
-        orders = dict(zip(rows, view.tie_order(rows), strict=True))
-        rows.sort(key=lambda row: (-scores[row], orders[row]))
-    return rows

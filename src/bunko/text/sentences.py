@@ -37,6 +37,8 @@ _HEADING = r"(?m)^[ \t]{0,3}#{1,6}[ \t][^\n]*(?=\n)"
 _JAPANESE_SENTENCE_END = rf"(?<=[{JAPANESE_CHARS}][!?])(?=[A-Za-z0-9])"
 LIST_MARKER = re.compile(r"^[\s\u3000]*(?:[-*+・•◦●■□◆◇○#>|]+(?:\s*\[[ xX]\])?|\d{1,3}[.)．）])[\s\u3000]*")
 _LAST_WORD = re.compile(r"[^\s(\[{\"'「『（]*\Z")
+# Vectors of shorter passages say little, and of longer ones too many things at once. See docs/quality.md.
+_MIN_PASSAGE_CHARS, _MAX_PASSAGE_CHARS = 20, 300
 _WORD_REACH = 12  # characters before a point that can hold an abbreviation
 
 
@@ -68,6 +70,27 @@ def sentence_ranges(text: str) -> Iterator[tuple[int, int]]:
         borders.update(match.start() for match in _pattern(expression).finditer(text))
     borders.update(match.end() for match in _pattern(_HEADING).finditer(text))
     yield from pairwise(sorted(borders))
+
+
+def passage_ranges(text: str) -> list[tuple[int, int]]:
+    """Return the ranges of the passages of a text that have vectors of their own: about a sentence each.
+
+    A short sentence belongs to the passage of the next one, and a long one is cut. White space at the ends is left out.
+    """
+    ranges = []
+    start = 0
+    for end in (*sentence_ends(text), len(text)):
+        is_last = end == len(text)
+        stripped = text[start:end].strip()
+        if not stripped or (len(stripped) < _MIN_PASSAGE_CHARS and not is_last):
+            continue
+        first = start + text[start:end].index(stripped[0])
+        ranges += [
+            (position, min(position + _MAX_PASSAGE_CHARS, first + len(stripped)))
+            for position in range(first, first + len(stripped), _MAX_PASSAGE_CHARS)
+        ]
+        start = end
+    return ranges
 
 
 def _is_abbreviation(text: str, point: int) -> bool:

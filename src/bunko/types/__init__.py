@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Vectors = npt.NDArray[np.float32]
+    SentenceVectors = npt.NDArray[np.int8]  # one row per sentence: a unit vector times 127, rounded
 
 Mode = Literal["bm25", "semantic", "hybrid"]
 Fusion = Literal["cc", "rrf"]
@@ -69,6 +70,10 @@ class Chunk:
     def text_in_context(self, title: str) -> str:
         """Return the text to embed, with the document title and the parent headings."""
         return "\n".join((*_context(title, self.heading_path), self.text))
+
+    def headings(self, title: str) -> list[str]:
+        """Return the document title and the headings of the chunk, each once."""
+        return list(dict.fromkeys(part for part in (title, *self.heading_path) if part))
 
     def text_to_index(self, title: str) -> str:
         """Return the text to split into words and n-grams, with the document title and the parent headings."""

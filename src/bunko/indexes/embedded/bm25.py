@@ -7,13 +7,13 @@ top k (the MaxScore idea): the result is exact, and common words cost little.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bunko.indexes.embedded.postings import Postings
 from bunko.indexes.embedded.snapshot import SegmentView, Snapshot, TopK, lower_bound
+from bunko.indexes.term_weights import countable_terms, idf, term_idfs
 from bunko.records import EMPTY_RANKING, GRAM_WEIGHT, QueryTerm, Ranking
 
 if TYPE_CHECKING:
@@ -59,8 +59,10 @@ def rank_terms(
 def max_possible_score(snapshot: Snapshot, terms: Sequence[QueryTerm], *, k1: float) -> float:
     """Return an upper bound of a row's score by words: the score of a row with unlimited occurrences of each."""
     group_scores: dict[int, float] = {}
-    for i, (term, score) in enumerate(zip(terms, _cached_lookup(snapshot, terms, k1)[1], strict=True)):
-        if not term.is_gram:
+    lookup = _cached_lookup(snapshot, terms, k1)
+    is_countable = countable_terms(terms, lookup.frequencies)
+    for i, (term, score) in enumerate(zip(terms, lookup.contributions, strict=True)):
+        if not term.is_gram and is_countable[i]:
             group = term.group if term.group >= 0 else ~i
             group_scores[group] = max(group_scores.get(group, 0.0), score)
     return sum(group_scores.values())
@@ -71,7 +73,9 @@ def rank_gram_overlap(
 ) -> Ranking:
     """Return the k rows with the highest idf sum of their grams, among rows with at least `min_share` of the grams."""
     spans = [_find_spans(view, terms) for view in snapshot.views]
-    values = [GRAM_WEIGHT * value for value in _max_contributions(snapshot, terms, spans, 0.0)]
+    values = [
+        GRAM_WEIGHT * value for value in _max_contributions(snapshot, terms, _frequencies(snapshot, terms, spans), 0.0)
+    ]
     min_weight = min_share * sum(term.weight for term in terms)
     top = TopK(snapshot, k)
     for view_index, view in enumerate(snapshot.views):
@@ -133,7 +137,7 @@ def term_scores(
     """Return for each row what each of the terms alone adds to its score, without regard to groups."""
     table = np.zeros((len(rows), len(terms)), np.float32)
     locations = np.array([snapshot.locate(row) for row in rows], np.int32).reshape(-1, 2)
-    spans, contributions = _cached_lookup(snapshot, terms, k1)
+    spans, contributions, _ = _cached_lookup(snapshot, terms, k1)
     for view_index in np.unique(locations[:, 0]):
         selected = np.flatnonzero(locations[:, 0] == view_index)
         view = snapshot.views[view_index]
@@ -148,23 +152,26 @@ def term_scores(
     return scores
 
 
-def idf(size: int, frequency: int) -> float:
-    """Return the inverse document frequency of a key, positive even for a key in every row."""
-    return log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+class _Lookup(NamedTuple):
+    """The span of each key's list in each segment, the most it can add to a score, and in how many rows it is."""
+
+    spans: list[list[tuple[int, int]]]
+    contributions: list[float]
+    frequencies: list[int]
 
 
-def _cached_lookup(
-    snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float
-) -> tuple[list[list[tuple[int, int]]], list[float]]:
-    """Return the span of each key's list in each segment and the most it can add; the last query is cached."""
+def _cached_lookup(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) -> _Lookup:
+    """Look up the keys of a query; the last query is cached."""
     last = snapshot.last_lookup
     if last is not None and last[0] is terms and last[1] == k1:
-        return last[2], last[3]
+        lookup: _Lookup = last[2]
+        return lookup
     spans = [_find_spans(view, terms) for view in snapshot.views]
-    contributions = _max_contributions(snapshot, terms, spans, k1)
+    frequencies = _frequencies(snapshot, terms, spans)
+    lookup = _Lookup(spans, _max_contributions(snapshot, terms, frequencies, k1), frequencies)
     if isinstance(terms, tuple):  # a list may change
-        snapshot.last_lookup = (terms, k1, spans, contributions)
-    return spans, contributions
+        snapshot.last_lookup = (terms, k1, lookup)
+    return lookup
 
 
 def _find_spans(view: SegmentView, terms: Sequence[QueryTerm]) -> list[tuple[int, int]]:
@@ -175,10 +182,10 @@ def _find_spans(view: SegmentView, terms: Sequence[QueryTerm]) -> list[tuple[int
     return spans
 
 
-def _max_contributions(
-    snapshot: Snapshot, terms: Sequence[QueryTerm], spans: Sequence[Sequence[tuple[int, int]]], k1: float
-) -> list[float]:
-    """Return the most each key can add to a row's score."""
+def _frequencies(
+    snapshot: Snapshot, terms: Sequence[QueryTerm], spans: Sequence[Sequence[tuple[int, int]]]
+) -> list[int]:
+    """Return in how many rows that are alive each key is."""
     frequencies = [0] * len(terms)
     for view, view_spans in zip(snapshot.views, spans, strict=True):
         for i, (begin, end) in enumerate(view_spans):
@@ -187,15 +194,22 @@ def _max_contributions(
             else:
                 lane = view.segment.grams if terms[i].is_gram else view.segment.words
                 frequencies[i] += int(np.count_nonzero(view.alive[lane.rows[begin:end]]))
+    return frequencies
+
+
+def _max_contributions(
+    snapshot: Snapshot, terms: Sequence[QueryTerm], frequencies: Sequence[int], k1: float
+) -> list[float]:
+    """Return the most each key can add to a row's score."""
     return [
-        term.weight * idf(snapshot.size, frequency) * (1.0 if term.is_gram else k1 + 1)
-        for term, frequency in zip(terms, frequencies, strict=True)
+        term.weight * term_idf * (1.0 if term.is_gram else k1 + 1)
+        for term, term_idf in zip(terms, term_idfs(terms, frequencies, snapshot.size), strict=True)
     ]
 
 
 def _posting_lists(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) -> list[list[_PostingList]]:
     """Return the posting lists of each segment, those that can add most first; none where no word matches."""
-    spans, contributions = _cached_lookup(snapshot, terms, k1)
+    spans, contributions, _ = _cached_lookup(snapshot, terms, k1)
     # Words first: grams only add to rows that words found. The order is the same in every segment, so that sums do not
     # depend on how rows are spread over segments.
     order = sorted(range(len(terms)), key=lambda i: (terms[i].is_gram, -contributions[i], terms[i].key))

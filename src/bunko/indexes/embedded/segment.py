@@ -14,8 +14,9 @@ import numpy as np
 
 from bunko import array_file
 from bunko.array_file import DamagedArrayFile
-from bunko.indexes.embedded import postings
+from bunko.indexes.embedded import postings, sentences
 from bunko.indexes.embedded.postings import Postings
+from bunko.indexes.embedded.sentences import Sentences
 from bunko.records import StoredChunk
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COARSE_ROWS", "FORMAT", "DamagedArrayFile", "Segment", "build", "load", "merge", "merge_into"]
 
-FORMAT = 1
+FORMAT = 2
 # From this size on, scanning bytes and rescoring is faster than scanning floats, which no longer fit the CPU cache.
 COARSE_ROWS = 32_768
 _BATCH_ROWS = 8192
@@ -36,6 +37,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     for name, dtype in {
         "chunk_ids": np.int64, "document_ids": np.int64, "order": np.uint64, "lengths": np.int32,
         "vectors": np.float32, "coarse": np.int8, "scales": np.float32,
+        "sentences.starts": np.int64, "sentences.vectors": np.int8,
         "words.keys": np.uint64, "words.starts": np.int64, "words.rows": np.int32, "words.counts": np.uint16,
         "grams.keys": np.uint64, "grams.starts": np.int64, "grams.rows": np.int32, "grams.counts": np.uint16,
     }.items()
@@ -55,6 +57,7 @@ class Segment:
     vectors: Vectors  # zeros for a chunk without a vector; no columns if no chunk has one
     coarse: npt.NDArray[np.int8]  # the vectors as bytes, a quarter of the size; only in large segments
     scales: npt.NDArray[np.float32]  # the factor of each coarse row
+    sentences: Sentences
     stamp: dict[str, Any]
 
     def __len__(self) -> int:
@@ -77,6 +80,7 @@ def build(rows: Sequence[StoredChunk], dimension: int, stamp: dict[str, Any]) ->
         postings.build_presence(*ngrams.occurrences([join_lines(row.text) for row in rows])),
         vectors,
         *_quantize(vectors),
+        sentences.collect(rows, dimension),
         stamp,
     )
 
@@ -86,7 +90,10 @@ def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | N
     if len(segments) == 1 and alive[0] is None:
         return replace(segments[0], stamp=stamp)
     vectors = _concatenate_alive(segments, alive, "vectors")
-    return _merge_with_vectors(segments, alive, vectors, *_quantize(vectors), stamp)
+    merged_sentences = Sentences(
+        sentences.merged_starts(segments, alive), np.concatenate(list(sentences.alive_batches(segments, alive)))
+    )
+    return _merge_with_vectors(segments, alive, vectors, *_quantize(vectors), merged_sentences, stamp)
 
 
 def merge_into(
@@ -116,14 +123,24 @@ def merge_into(
             yield _round_to_int8(batch, scales[start : start + len(batch)])
             start += len(batch)
 
+    starts = sentences.merged_starts(segments, alive)
     arrays = _arrays(
         _merge_with_vectors(
-            segments, alive, np.empty((0, dimension), np.float32), np.empty((0, dimension), np.int8), scales, stamp
+            segments,
+            alive,
+            np.empty((0, dimension), np.float32),
+            np.empty((0, dimension), np.int8),
+            scales,
+            Sentences(starts, np.empty((0, dimension), np.int8)),
+            stamp,
         )
     )
     streams: dict[str, npt.NDArray[Any] | array_file.ArrayStream] = {
         "vectors": array_file.ArrayStream((rows, dimension), np.float32, lambda: _vector_batches(segments, alive)),
         "coarse": array_file.ArrayStream((rows if has_coarse else 0, dimension), np.int8, coarse),
+        "sentences.vectors": array_file.ArrayStream(
+            (int(starts[-1]), dimension), np.int8, lambda: sentences.alive_batches(segments, alive)
+        ),
     }
     array_file.save_arrays(path, arrays | streams, format_version=FORMAT, stamp=stamp, durable=durable)
 
@@ -134,6 +151,7 @@ def _merge_with_vectors(
     vectors: Vectors,
     coarse: npt.NDArray[np.int8],
     scales: npt.NDArray[np.float32],
+    merged_sentences: Sentences,
     stamp: dict[str, Any],
 ) -> Segment:
     sizes = [len(segment) for segment in segments]
@@ -147,6 +165,7 @@ def _merge_with_vectors(
         vectors,
         coarse,
         scales,
+        merged_sentences,
         stamp,
     )
 
@@ -194,6 +213,8 @@ def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:
         "vectors": segment.vectors,
         "coarse": segment.coarse,
         "scales": segment.scales,
+        "sentences.starts": segment.sentences.starts,
+        "sentences.vectors": segment.sentences.vectors,
     }
     for lane in ("words", "grams"):
         lane_postings: Postings = getattr(segment, lane)
@@ -225,6 +246,7 @@ def load(path: Path, *, check: bool = False) -> Segment:
         arrays["vectors"],
         arrays["coarse"],
         arrays["scales"],
+        Sentences(arrays["sentences.starts"], arrays["sentences.vectors"]),
         stamp,
     )
 
@@ -242,6 +264,9 @@ def _check_shapes(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         and shapes["vectors"][:1] == row_count
         and shapes["coarse"] in (shapes["vectors"], (0, *shapes["vectors"][1:]))
         and shapes["scales"] == shapes["coarse"][:1]
+        and shapes["sentences.starts"] == (row_count[0] + 1,)
+        and shapes["sentences.vectors"][1:] == shapes["vectors"][1:]
+        and int(arrays["sentences.starts"][-1]) == shapes["sentences.vectors"][0]
         and bool((arrays["lengths"] >= 0).all())
     )
     for lane in ("words", "grams"):
@@ -258,6 +283,8 @@ def _check_values(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     _check_shapes(arrays)
     row_count = len(arrays["chunk_ids"])
     is_valid = bool(np.isfinite(arrays["vectors"]).all() and np.isfinite(arrays["scales"]).all())
+    sentence_starts = arrays["sentences.starts"]
+    is_valid = is_valid and int(sentence_starts[0]) == 0 and bool((sentence_starts[1:] >= sentence_starts[:-1]).all())
     for lane in ("words", "grams"):
         keys, starts, rows = (arrays[f"{lane}.{name}"] for name in ("keys", "starts", "rows"))
         is_valid = is_valid and bool((keys[1:] > keys[:-1]).all() and (starts[1:] >= starts[:-1]).all())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bunko.indexes.embedded.segment import Segment
+from bunko.indexes.embedded.sentences import no_sentences
 from bunko.records import Ranking
 
 if TYPE_CHECKING:
@@ -28,7 +29,13 @@ class SegmentView:
     def without_vectors(self) -> SegmentView:
         """Return the same rows without their vectors."""
         segment = self.segment
-        empty = replace(segment, vectors=segment.vectors[:, :0], coarse=segment.coarse[:0], scales=segment.scales[:0])
+        empty = replace(
+            segment,
+            vectors=segment.vectors[:, :0],
+            coarse=segment.coarse[:0],
+            scales=segment.scales[:0],
+            sentences=no_sentences(len(segment), 0),
+        )
         return SegmentView(empty, self.alive)
 
     def size(self) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 from bunko.errors import LibraryDamaged, LibraryError, rebuild_hint
 from bunko.indexes.embedded import segment as segments
 from bunko.indexes.embedded.segment import DamagedArrayFile, Segment
+from bunko.indexes.embedded.sentences import no_sentences
 from bunko.indexes.embedded.snapshot import SegmentView
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.protocols import Store
@@ -309,4 +310,8 @@ def _pad_vectors(segment: Segment, dimension: int) -> Segment:
     """Return a segment with zero vectors if it has none, so that it can be merged with one that has vectors."""
     if segment.vectors.shape[1] == dimension:
         return segment
-    return replace(segment, vectors=np.zeros((len(segment), dimension), np.float32))
+    return replace(
+        segment,
+        vectors=np.zeros((len(segment), dimension), np.float32),
+        sentences=no_sentences(len(segment), dimension),
+    )

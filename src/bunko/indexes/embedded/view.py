@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunko.indexes.embedded import bm25, vectors
+from bunko.indexes.embedded import bm25, sentences, vectors
 from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
-from bunko.records import NearestRows, QueryTerm, Ranking
+from bunko.records import NearestRows, QueryTerm, Ranking, SentenceMatch
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -89,6 +89,10 @@ class EmbeddedView(Snapshot):
     def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
         """Return the cosines of rows."""
         return vectors.cosines(self, vector, rows)
+
+    def best_sentences(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[SentenceMatch | None]:
+        """Return for each row its sentence with the highest cosine."""
+        return sentences.best_sentences(self, vector, rows)
 
     def _masks_of(self, where: tuple[int, ...] | None) -> Masks:
         """Return which rows may be returned; the last filter is cached, because both arms of a search need it."""

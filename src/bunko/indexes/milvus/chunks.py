@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from bunko.protocols import Store
-from bunko.records import ChunkTerms, ChunkText, ChunkVector, StoredChunk
+from bunko.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# About 4 kB each.
+    from bunko.types import SentenceVectors
+
+# About 6 kB each.
 _MAX_CACHED = 5000
-Part = Literal["terms", "texts", "vectors"]  # of a chunk
+Part = Literal["terms", "texts", "vectors", "sentences"]  # of a chunk
 _NO_KEYS, _NO_COUNTS = np.empty(0, np.uint64), np.empty(0, np.uint16)
 
 
@@ -25,16 +27,17 @@ class ScoredChunk:
     """A chunk with those of its parts that were read."""
 
     __slots__ = (
-        "chunk_id", "document_id", "has_terms", "has_vector", "length", "term_counts", "term_keys", "text",
-        "tiebreak_order", "vector",
+        "chunk_id", "document_id", "has_sentences", "has_terms", "has_vector", "length", "sentences", "term_counts",
+        "term_keys", "text", "tiebreak_order", "vector",
     )  # fmt: skip
 
     def __init__(self, chunk_id: int, document_id: int, tiebreak_order: int) -> None:
         self.chunk_id, self.document_id, self.tiebreak_order = chunk_id, document_id, tiebreak_order
-        self.has_terms = self.has_vector = False
+        self.has_terms = self.has_vector = self.has_sentences = False
         self.term_keys, self.term_counts, self.length = _NO_KEYS, _NO_COUNTS, 0
         self.text: str | None = None
         self.vector: npt.NDArray[np.float32] | None = None
+        self.sentences: SentenceVectors | None = None
 
     @classmethod
     def of(cls, chunk: StoredChunk) -> ScoredChunk:
@@ -42,6 +45,7 @@ class ScoredChunk:
         scored = cls(chunk.chunk_id, chunk.document_id, chunk.tiebreak_order)
         scored.set_terms(chunk.term_keys, chunk.term_counts)
         scored.text, scored.vector, scored.has_vector = join_lines(chunk.text), chunk.vector, True
+        scored.sentences, scored.has_sentences = chunk.sentences, True
         return scored
 
     def set_terms(self, keys: npt.NDArray[np.uint64], counts: npt.NDArray[np.uint16]) -> None:
@@ -52,7 +56,7 @@ class ScoredChunk:
         """Return whether a part was read."""
         if part == "texts":
             return self.text is not None
-        return self.has_terms if part == "terms" else self.has_vector
+        return {"terms": self.has_terms, "vectors": self.has_vector, "sentences": self.has_sentences}[part]
 
 
 class ChunkReader:
@@ -75,13 +79,17 @@ class ChunkReader:
         elif missing and part == "texts":
             for text in self._store.changes.chunk_texts(missing):
                 self._cached(text).text = join_lines(text.text)
+        elif missing and part == "sentences":
+            for chunk in self._store.changes.chunk_sentences(missing):
+                scored = self._cached(chunk)
+                scored.sentences, scored.has_sentences = chunk.sentences, True
         elif missing:
             for vector in self._store.changes.chunk_vectors(missing):
                 scored = self._cached(vector)
                 scored.vector, scored.has_vector = vector.vector, True
         return {chunk_id: cache[chunk_id] for chunk_id in ids if chunk_id in cache}
 
-    def _cached(self, chunk: ChunkTerms | ChunkText | ChunkVector) -> ScoredChunk:
+    def _cached(self, chunk: ChunkSentences | ChunkTerms | ChunkText | ChunkVector) -> ScoredChunk:
         scored = self._cache.get(chunk.chunk_id)
         if scored is None:
             scored = ScoredChunk(chunk.chunk_id, chunk.document_id, chunk.tiebreak_order)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bunko.indexes.milvus.dimensions import KeyKind, chunk_dimensions, dimensions
+from bunko.indexes.term_weights import term_idfs
 from bunko.protocols import Store
 from bunko.records import QueryTerm, ToolStatistics
 from bunko.text import ngrams
@@ -37,8 +37,12 @@ class SearchStatistics:
         self._pending_counts: Counter[int] | None = None
 
     def idfs(self, terms: Sequence[QueryTerm]) -> list[float]:
-        """Return the inverse document frequency of each term."""
-        return [idf(self.size, self.frequency(term.key, "gram" if term.is_gram else "word")) for term in terms]
+        """Return the inverse document frequency of each term; terms of a group have that of the group."""
+        return term_idfs(terms, self.frequencies(terms), self.size)
+
+    def frequencies(self, terms: Sequence[QueryTerm]) -> list[int]:
+        """Return in how many chunks each term occurs."""
+        return [self.frequency(term.key, "gram" if term.is_gram else "word") for term in terms]
 
     def load(self, terms: Sequence[QueryTerm]) -> None:
         """Read the frequencies of terms at once."""
@@ -72,8 +76,3 @@ class SearchStatistics:
 def dimension_of(key: int, kind: KeyKind) -> int:
     """Return the dimension of a key."""
     return int(dimensions(np.array([key], np.uint64), kind)[0])
-
-
-def idf(size: int, frequency: int) -> float:
-    """Return the inverse document frequency of a key, positive even for a key in every chunk."""
-    return log(1 + (size - frequency + 0.5) / (frequency + 0.5))

@@ -24,9 +24,11 @@ from bunko.indexes.milvus.scoring import (
     term_keys,
 )
 from bunko.indexes.milvus.server import MAX_RESULTS
-from bunko.indexes.milvus.statistics import SearchStatistics, dimension_of, idf
+from bunko.indexes.milvus.statistics import SearchStatistics, dimension_of
 from bunko.indexes.moments import Moments
-from bunko.records import EMPTY_RANKING, GRAM_WEIGHT, NearestRows, QueryTerm, Ranking
+from bunko.indexes.nearest_sentence import best_sentence
+from bunko.indexes.term_weights import countable_terms, idf
+from bunko.records import EMPTY_RANKING, GRAM_WEIGHT, NearestRows, QueryTerm, Ranking, SentenceMatch
 from bunko.timing import timer
 
 if TYPE_CHECKING:
@@ -143,7 +145,9 @@ class MilvusView:
         """Return an upper bound of a row's score by words: the score of a row with unlimited occurrences of each."""
         words, _ = _split(terms)
         self._statistics.load(words)
+        is_countable = countable_terms(words, self._statistics.frequencies(words))
         weights = np.array([[word.weight for word in words]]) * np.array(self._statistics.idfs(words)) * (k1 + 1)
+        weights = np.where(is_countable, weights, 0.0)
         return float(sum_of_groups(words, weights)[0]) if words else 0.0
 
     def rank_grams(
@@ -219,6 +223,11 @@ class MilvusView:
         by_id = self._read(rows, "vectors")
         scores: list[float] = (stack_vectors([by_id[row] for row in rows], len(vector)) @ vector).tolist()
         return scores
+
+    def best_sentences(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[SentenceMatch | None]:
+        """Return for each row its sentence with the highest cosine; None if its embedder computes none."""
+        by_id = self._read(rows, "sentences")
+        return [best_sentence(by_id[row].sentences, vector) if row in by_id else None for row in rows]
 
     def _rank(self, field: str, queries: Queries, k: int, where: tuple[int, ...] | None, scorer: Scorer) -> Ranking:
         """Return the k best rows; candidates are read and scored until the others cannot be among them.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from bunko.embedders.names import display_name
 from bunko.errors import EmbedderError
 from bunko.ingest.cluster.tasks import EmbeddedTexts, EmbedTask
-from bunko.protocols import Embedder, EmbedderStats
+from bunko.protocols import Embedder, EmbedderStats, SentenceEmbedder
 
 if TYPE_CHECKING:
     from bunko.ingest.cluster.connection import Cluster, ModelProcesses
-    from bunko.types import Vectors
+    from bunko.types import SentenceVectors, Vectors
 
 
 class ClusterEmbedder:
@@ -26,6 +26,8 @@ class ClusterEmbedder:
         self._cancel_count = 0
         self.stats = EmbedderStats()
         self.label, self.noise_floor = embedder.label, embedder.noise_floor
+        if isinstance(embedder, SentenceEmbedder):
+            self.embed_sentences = self._embed
 
     @property
     def name(self) -> str:
@@ -69,19 +71,27 @@ class ClusterEmbedder:
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return one vector per text, in order."""
+        return self._embed(texts)[0]
+
+    def _embed(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
+        """Return the vectors of texts, and those of their sentences if the embedder computes them."""
         import numpy as np
 
         cancel_count = self._cancel_count
         parts = [texts[start : start + self.request_size] for start in range(0, len(texts), self.request_size)]
         references = [self._submit(EmbedTask(self._pickled, self.name, part)) for part in parts]
         try:
-            vectors = [self._take_vectors(reference, cancel_count) for reference in references]
+            answers = [self._take_answer(reference, cancel_count) for reference in references]
         except BaseException:
             self._cluster.cancel(references)
             raise
         self.stats.texts += len(texts)
         self.stats.calls += len(parts)
-        return np.concatenate(vectors) if vectors else np.zeros((0, self.size), np.float32)
+        vectors = [
+            np.zeros((0, self.size), np.float32),
+            *(answer.vectors for answer in answers if answer.vectors is not None),
+        ]
+        return np.concatenate(vectors), [sentences for answer in answers for sentences in answer.sentences]
 
     def _submit(self, task: EmbedTask) -> object:
         if not getattr(self._embedder, "is_large", False):
@@ -89,7 +99,7 @@ class ClusterEmbedder:
         self._models = self._models or self._cluster.start_models()
         return self._models.submit(task)
 
-    def _take_vectors(self, reference: object, cancel_count: int) -> Vectors:
+    def _take_answer(self, reference: object, cancel_count: int) -> EmbeddedTexts:
         from bunko.ingest.cluster.connection import WorkerLost
 
         if not self._cluster.wait(reference, lambda: self._cancel_count != cancel_count):
@@ -104,6 +114,5 @@ class ClusterEmbedder:
         assert isinstance(answer, EmbeddedTexts)
         if answer.error is not None:
             raise answer.error
-        assert answer.vectors is not None
         self.stats.too_long += answer.too_long
-        return answer.vectors
+        return answer

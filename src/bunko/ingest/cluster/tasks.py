@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from bunko import readers
-from bunko.embedders import embed_and_check
+from bunko.embedders import embed_texts
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError, SourceError
 from bunko.ingest.chunker_settings import ChunkerSettings
@@ -20,7 +20,7 @@ from bunko.protocols import Embedder, EmbedderStats, SelfReadingSource, Source
 from bunko.types import ExcerptEntry, SourceEntry, Text
 
 if TYPE_CHECKING:
-    from bunko.types import Vectors
+    from bunko.types import SentenceVectors, Vectors
 
 # The packages that decide about texts, terms and vectors: with another version, the same document may get others.
 _PACKAGES = (
@@ -58,9 +58,10 @@ class PrepareTask:
 
 @dataclass(slots=True)
 class EmbeddedTexts:
-    """The vectors of some texts, or why there are none."""
+    """The vectors of some texts and of their sentences, or why there are none."""
 
     vectors: Vectors | None = None
+    sentences: Sequence[SentenceVectors] = ()
     error: EmbedderError | None = None
     too_long: int = 0
 
@@ -84,7 +85,8 @@ class EmbedTask:
                 )
             stats = getattr(embedder, "stats", EmbedderStats())
             too_long = stats.too_long
-            return EmbeddedTexts(embed_and_check(embedder, self.texts), too_long=stats.too_long - too_long)
+            vectors, sentences = embed_texts(embedder, self.texts)
+            return EmbeddedTexts(vectors, sentences, too_long=stats.too_long - too_long)
         except EmbedderError as error:
             return EmbeddedTexts(error=error)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,13 +18,13 @@ from bunko.ingest.prepare import pack_terms
 from bunko.library.pack.file import Pack
 from bunko.library.pack.records import PackRecord
 from bunko.observer import NO_OBSERVER, ImportProgress, Observer
-from bunko.protocols import Chunker, Embedder, Store
+from bunko.protocols import Chunker, Embedder, SentenceEmbedder, Store
 from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.types import Report, Tool
 from bunko.types.build_info import BuildInfo
 
 if TYPE_CHECKING:
-    from bunko.types import Vectors
+    from bunko.types import SentenceVectors, Vectors
 
 # Parts that do not affect the chunks.
 _NOT_CHUNKING_PARTS = {"words", "grams", "embedder"}
@@ -54,13 +55,19 @@ def load_pack(
                 pack_embedder.add_vectors(record)
             documents.append(_prepare_document(record.prepared, chunker, new_terms="words" in different))
         calls_before = remote.stats.calls if remote else 0
-        keyed_documents, vectors, _ = embed_documents(store, pack_embedder, documents)
+        embedded = embed_documents(store, pack_embedder, documents)
         usage = {}
         if pack_embedder is not None and pack_embedder.embedded_count:
             texts = pack_embedder.embedded_count
             calls = remote.stats.calls - calls_before if remote else -(-texts // pack_embedder.batch_size)
             usage[pack_embedder.name] = EmbeddingUsage(texts, calls)
-        store.documents.write(target.id, upsert=keyed_documents, vectors=vectors, usage=usage)
+        store.documents.write(
+            target.id,
+            upsert=embedded.documents,
+            vectors=embedded.vectors,
+            sentences=embedded.sentences,
+            usage=usage,
+        )
         reach_failpoint("pack.batch")
         report.total_chunks += sum(len(prepared.chunks) for prepared in documents)
         report.embedded += pack_embedder.embedded_count if pack_embedder is not None else 0
@@ -99,6 +106,8 @@ class _PackEmbedder:
         )
         self.label, self.batch_size, self.is_remote = embedder.label, embedder.batch_size, embedder.is_remote
         self._embedder, self._vectors = embedder, dict[str, "Vectors"]()
+        if isinstance(embedder, SentenceEmbedder):
+            self.embed_sentences = partial(self._embed_sentences, embedder)
 
     def add_vectors(self, record: PackRecord) -> None:
         """Add the vectors of a document."""
@@ -119,3 +128,10 @@ class _PackEmbedder:
             self.embedded_count += len(new_texts)
             self._vectors.update(zip(new_texts, embed_and_check(self._embedder, new_texts, query=query), strict=True))
         return np.stack([self._vectors[text] for text in texts])
+
+    def _embed_sentences(
+        self, embedder: SentenceEmbedder, texts: Sequence[str]
+    ) -> tuple[Vectors, list[SentenceVectors]]:
+        """Compute all vectors: a pack has none of sentences, and an embedder that computes them costs nothing."""
+        self.embedded_count += sum(text not in self._vectors for text in texts)
+        return embedder.embed_sentences(texts)

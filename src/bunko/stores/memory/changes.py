@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bunko.records import ChunkTerms, ChunkText, ChunkVector, StoredChunk
+from bunko.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
 from bunko.stores.filters import tiebreak_order
 from bunko.stores.memory.data import DocumentRow, MemoryTables
 from bunko.text.term_codec import unpack_terms
@@ -42,6 +42,11 @@ class MemoryChanges:
         for chunk in self._chunks_with_ids(ids):
             yield ChunkVector(chunk.chunk_id, chunk.document_id, chunk.tiebreak_order, chunk.vector)
 
+    def chunk_sentences(self, ids: Sequence[int]) -> Iterator[ChunkSentences]:
+        """Yield the sentence vectors of the chunks with these ids that still exist, in any order."""
+        for chunk in self._chunks_with_ids(ids):
+            yield ChunkSentences(chunk.chunk_id, chunk.document_id, chunk.tiebreak_order, chunk.sentences)
+
     def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
         """Yield the texts of the chunks with these ids that still exist, in any order."""
         for chunk in self._chunks_with_ids(ids):
@@ -56,14 +61,15 @@ class MemoryChanges:
             prepared = row.prepared
             terms = unpack_terms(prepared.packed_terms)
             for position, chunk in enumerate(prepared.chunks):
-                vector = self._tables.vectors.get(prepared.vector_keys[position]) if prepared.vector_keys else None
+                key = prepared.vector_keys[position] if prepared.vector_keys else b""
                 yield StoredChunk(
                     row.first_chunk + position,
                     row.id,
                     tiebreak_order(prepared.document.uri, chunk.index),
                     chunk.text_to_index(prepared.document.text.title),
                     *terms[position],
-                    vector,
+                    self._tables.vectors.get(key),
+                    self._tables.sentences.get(key),
                 )
 
     def chunk_ids(self, tool_id: int) -> list[int]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from bunko.types import SentenceVectors
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,6 +70,7 @@ class MemoryTables:
     removals: list[tuple[int, int, int]] = field(default_factory=list)  # tool id, document id, generation
     redatings: list[tuple[int, int, int]] = field(default_factory=list)
     vectors: dict[bytes, npt.NDArray[np.float32]] = field(default_factory=dict)
+    sentences: dict[bytes, SentenceVectors] = field(default_factory=dict)
     pinned: dict[tuple[int, str], set[bytes]] = field(default_factory=dict)  # vector keys by tool id and embedder
     usage: dict[str, EmbeddingUsage] = field(default_factory=dict)  # by embedder
     pages: dict[tuple[int, str], WebPage] = field(default_factory=dict)  # by tool id and URL
@@ -97,9 +100,13 @@ class MemoryTables:
             self.removals.append((tool_id, row.id, self.generation))
 
     def store_vectors(
-        self, vectors: Mapping[bytes, npt.NDArray[np.float32]], usage: Mapping[str, EmbeddingUsage]
+        self,
+        vectors: Mapping[bytes, npt.NDArray[np.float32]],
+        sentences: Mapping[bytes, SentenceVectors],
+        usage: Mapping[str, EmbeddingUsage],
     ) -> None:
-        """Store vectors and add the usage to the totals of each embedder."""
+        """Store vectors of texts and of their sentences, and add the usage to the totals of each embedder."""
         self.vectors.update(vectors)
+        self.sentences.update(sentences)
         for embedder, added in usage.items():
             self.usage[embedder] = self.usage.get(embedder, EmbeddingUsage()) + added

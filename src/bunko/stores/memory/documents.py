@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from bunko.types import SentenceVectors
+
 
 class MemoryDocuments:
     """The documents of all tools, with their chunks."""
@@ -64,11 +66,12 @@ class MemoryDocuments:
         remove: Sequence[str] = (),
         touch: Sequence[SourceEntry] = (),
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+        sentences: Mapping[bytes, SentenceVectors] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""
         tables = self._tables
-        tables.store_vectors(vectors or {}, usage or {})
+        tables.store_vectors(vectors or {}, sentences or {}, usage or {})
         redated = [row for entry in touch if (row := self._find_redated(tool_id, entry))]
         if upsert or fail or remove or redated:
             tables.generation += 1

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from bunko.types import SentenceVectors
+
 
 class MemoryVectors:
     """The vectors of chunks by key, and the usage of the embedders that computed them."""
@@ -68,10 +70,11 @@ class MemoryVectors:
         embedder: str,
         vectors: Mapping[bytes, npt.NDArray[np.float32]],
         *,
+        sentences: Mapping[bytes, SentenceVectors] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
         """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
-        self._tables.store_vectors(vectors, usage or {})
+        self._tables.store_vectors(vectors, sentences or {}, usage or {})
         self._tables.pinned.setdefault((tool_id, embedder), set()).update(vectors)
 
     @with_lock
@@ -111,6 +114,7 @@ class MemoryVectors:
         used = {key for row in tables.documents.values() for key in row.prepared.vector_keys}
         used = used.union(*tables.pinned.values())
         tables.vectors = {key: vector for key, vector in tables.vectors.items() if key in used}
+        tables.sentences = {key: rows for key, rows in tables.sentences.items() if key in used}
 
     @with_lock
     def usage(self) -> dict[str, EmbeddingUsage]:

@@ -14,7 +14,7 @@ from bunko.stores.postgres.connection import PgConnection
 from bunko.stores.postgres.errors import BUSY_SECONDS
 from bunko.stores.postgres.keys import key_expression
 
-VERSION = 4
+VERSION = 5
 SELECT_VERSION = "SELECT value FROM meta WHERE key = 'schema'"
 _OTHER_SCHEMA_HINT = "Name another schema with storage.schema; bunko creates it."
 
@@ -41,6 +41,12 @@ CREATE TABLE audit (
     result TEXT NOT NULL,
     details TEXT NOT NULL
 );
+"""
+
+# Since version 5.
+_SENTENCE_TABLES = """
+CREATE TABLE sentences (key BYTEA PRIMARY KEY, vectors BYTEA NOT NULL);
+ALTER TABLE sentences ALTER COLUMN vectors SET STORAGE EXTERNAL;
 """
 
 # Since version 4.
@@ -210,7 +216,7 @@ CREATE TABLE kept (
     PRIMARY KEY (tool_id, key)
 );
 """
-TABLES += _ACCESS_TABLES + _COPY_TABLES + _BOT_TABLES
+TABLES += _ACCESS_TABLES + _COPY_TABLES + _BOT_TABLES + _SENTENCE_TABLES
 
 
 def _add_access_tables(connection: PgConnection) -> None:
@@ -229,11 +235,17 @@ def _add_bot_tables(connection: PgConnection) -> None:
     connection.execute(_BOT_TABLES)
 
 
+def _add_sentence_tables(connection: PgConnection) -> None:
+    """Add the table for the vectors of sentences."""
+    connection.execute(_SENTENCE_TABLES)
+
+
 # From version n to n + 1, each in one transaction that also updates the version.
 MIGRATIONS: dict[int, Callable[[PgConnection], None]] = {
     1: _add_access_tables,
     2: _add_copy_tables,
     3: _add_bot_tables,
+    4: _add_sentence_tables,
 }
 
 

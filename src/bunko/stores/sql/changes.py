@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bunko.errors import INCOMPLETE_HINT, LibraryDamaged
-from bunko.records import ChunkTerms, ChunkText, ChunkVector, StoredChunk
+from bunko.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
 from bunko.stores.filters import tiebreak_order
 from bunko.stores.sql.database import (
     BLOB,
@@ -28,6 +28,8 @@ from bunko.types import text_to_index
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from bunko.types import SentenceVectors
 
 _SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 _ADVANCE_GENERATION = "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE key = 'generation'"
@@ -95,6 +97,17 @@ class SqlChanges:
                 full_text = text_to_index(title, decode_strings(heading_path), chunk_text)
             yield ChunkText(chunk_id, document_id, tiebreak_order(uri, ordinal), full_text)
 
+    def chunk_sentences(self, ids: Sequence[int]) -> Iterator[ChunkSentences]:
+        """Yield the sentence vectors of the chunks with these ids that still exist, in any order."""
+        if not self._database.has_table("sentences"):
+            return
+        join = " LEFT JOIN vectors ON vectors.key = vector_key LEFT JOIN sentences ON sentences.key = vector_key"
+        columns, types = "length(vector), sentences.vectors", (INTEGER | NULL, BLOB | NULL)
+        for chunk_id, document_id, ordinal, uri, size, blob in self._rows_by_id(columns, ids, types, join):
+            with self._database.decode_values():
+                sentences = _decode_sentences(blob, size)
+            yield ChunkSentences(chunk_id, document_id, tiebreak_order(uri, ordinal), sentences)
+
     def _rows_by_id(
         self, columns: str, ids: Sequence[int], types: Sequence[ColumnType], join: str = ""
     ) -> Iterator[tuple[Any, ...]]:
@@ -117,12 +130,15 @@ class SqlChanges:
         return {row[0]: row[1:] for row in rows}
 
     def _chunks(self, document_ids: Sequence[int]) -> list[tuple[Any, ...]]:
+        has_sentences = self._database.has_table("sentences")
+        join = " LEFT JOIN sentences ON sentences.key = vector_key" if has_sentences else ""
+        column = "sentences.vectors" if has_sentences else "NULL"
         return self._database.rows(
-            'SELECT chunks.id, document_id, ordinal, start, "end", heading_path, chunks.text, vector FROM chunks'
-            f" LEFT JOIN vectors ON key = vector_key WHERE document_id IN ({placeholders(document_ids)})"
-            " ORDER BY document_id, ordinal",
+            'SELECT chunks.id, document_id, ordinal, start, "end", heading_path, chunks.text, vector,'
+            f" {column} FROM chunks LEFT JOIN vectors ON vectors.key = vector_key{join}"
+            f" WHERE document_id IN ({placeholders(document_ids)}) ORDER BY document_id, ordinal",
             document_ids,
-            types=(INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, TEXT, TEXT | NULL, BLOB | NULL),
+            types=(INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, TEXT, TEXT | NULL, BLOB | NULL, BLOB | NULL),
         )
 
     def _stored_chunks(
@@ -131,7 +147,7 @@ class SqlChanges:
         current_id = 0
         terms: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]] = []
         with self._database.decode_values():
-            for chunk_id, document_id, ordinal, start, end, heading_path, text, vector in chunks:
+            for chunk_id, document_id, ordinal, start, end, heading_path, text, vector, sentences in chunks:
                 uri, title, document_text, packed_terms = documents[document_id]
                 if document_id != current_id:
                     current_id, terms = document_id, unpack_terms(packed_terms)
@@ -145,6 +161,7 @@ class SqlChanges:
                     term_keys,
                     term_counts,
                     None if vector is None else np.frombuffer(vector, np.float32),
+                    _decode_sentences(sentences, None if vector is None else len(vector)),
                 )
 
     def chunk_ids(self, tool_id: int) -> list[int]:
@@ -243,3 +260,10 @@ def advance_generation(connection: Connection) -> int:
 def put_meta(connection: Connection, key: str, value: str) -> None:
     """Store a value of the library by its key."""
     connection.execute(_PUT_META, (key, value))
+
+
+def _decode_sentences(blob: bytes | None, vector_bytes: int | None) -> SentenceVectors | None:
+    """Return the vectors of a text's sentences, whose size is that of the text's own vector."""
+    if blob is None or not vector_bytes:
+        return None
+    return np.frombuffer(blob, np.int8).reshape(-1, vector_bytes // np.dtype(np.float32).itemsize)

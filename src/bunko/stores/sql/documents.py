@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from bunko.types import SentenceVectors
+
 _SELECT_LISTED = "SELECT uri, title, date, modified_ns, tags, media_type, size, first_line, last_line FROM documents"
 _LISTED_TYPES = (TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, *(INTEGER,) * 3)
 _INSERT_DOCUMENT = (
@@ -98,6 +100,7 @@ class SqlDocuments:
         remove: Sequence[str] = (),
         touch: Sequence[SourceEntry] = (),
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+        sentences: Mapping[bytes, SentenceVectors] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""
@@ -109,7 +112,7 @@ class SqlDocuments:
             _remove_documents(connection, tool_id, generation, [*remove, *replaced])
             _insert_failures(connection, tool_id, fail)
             reach_failpoint("store.removed")
-            store_vectors(connection, vectors or {}, usage or {})
+            store_vectors(connection, vectors or {}, sentences or {}, usage or {})
             reach_failpoint("store.vectors")
             _insert_documents(connection, tool_id, generation, upsert)
             _record_redated(connection, generation, redated)

@@ -50,6 +50,7 @@ TABLES: Mapping[str, TableLayout] = {
         tool="(SELECT tool_id FROM documents WHERE documents.id = chunks.document_id)",
     ),
     "vectors": TableLayout({"key": BLOB, "vector": BLOB}, ("key",), large=("vector",), tool="0"),
+    "sentences": TableLayout({"key": BLOB, "vectors": BLOB}, ("key",), large=("vectors",), tool="0"),
     "kept": TableLayout({"tool_id": INTEGER, "key": BLOB, "embedder": TEXT}, ("tool_id", "key")),
     "failures": TableLayout({"tool_id": INTEGER, "uri": TEXT, **_FINGERPRINT, "reason": TEXT}, ("tool_id", "uri")),
     "removed": TableLayout(

@@ -20,6 +20,8 @@ from bunko.types.build_info import BuildInfo
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from bunko.types import SentenceVectors
+
 _DOCUMENT_BATCH = 500  # documents whose vectors are in memory at a time
 _USAGE_PREFIX = "spent "  # of the keys in `meta` that hold the usage of an embedder
 
@@ -104,11 +106,12 @@ class SqlVectors:
         embedder: str,
         vectors: Mapping[bytes, npt.NDArray[np.float32]],
         *,
+        sentences: Mapping[bytes, SentenceVectors] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
         """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
         with self._database.transaction() as connection:
-            store_vectors(connection, vectors, usage or {})
+            store_vectors(connection, vectors, sentences or {}, usage or {})
             connection.ensure_table("kept")
             connection.executemany(
                 "INSERT INTO kept VALUES (?, ?, ?) ON CONFLICT (tool_id, key) DO NOTHING",
@@ -151,6 +154,10 @@ class SqlVectors:
                 "DELETE FROM vectors WHERE key IN"
                 f" (SELECT key FROM vectors EXCEPT SELECT vector_key FROM chunks{unpinned})"
             )
+            if connection.has_table("sentences"):
+                connection.execute(
+                    "DELETE FROM sentences WHERE key IN (SELECT key FROM sentences EXCEPT SELECT key FROM vectors)"
+                )
 
     def usage(self) -> dict[str, EmbeddingUsage]:
         """Return how much imports have used each embedder, by embedder name."""
@@ -168,13 +175,22 @@ class SqlVectors:
 
 
 def store_vectors(
-    connection: Connection, vectors: Mapping[bytes, npt.NDArray[np.float32]], usage: Mapping[str, EmbeddingUsage]
+    connection: Connection,
+    vectors: Mapping[bytes, npt.NDArray[np.float32]],
+    sentences: Mapping[bytes, SentenceVectors],
+    usage: Mapping[str, EmbeddingUsage],
 ) -> None:
-    """Store vectors and add the usage to the totals of each embedder."""
+    """Store vectors of texts and of their sentences, and add the usage to the totals of each embedder."""
     connection.executemany(
         "INSERT INTO vectors VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
         [(key, vector.astype(np.float32, copy=False).tobytes()) for key, vector in vectors.items()],
     )
+    if sentences:
+        connection.ensure_table("sentences")
+        connection.executemany(
+            "INSERT INTO sentences VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
+            [(key, rows.tobytes()) for key, rows in sentences.items()],
+        )
     for name, added in usage.items():
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (_USAGE_PREFIX + name,)).fetchone()
         total = added + (_parse_usage(row[0]) if row else EmbeddingUsage())

@@ -125,6 +125,11 @@ CREATE TABLE IF NOT EXISTS asked (
 ) WITHOUT ROWID
 """
 
+# The vectors of the sentences of texts, by the key of the text's own vector. Created with the first ones.
+_CREATE_SENTENCES = """
+CREATE TABLE IF NOT EXISTS sentences (key BLOB PRIMARY KEY, vectors BLOB NOT NULL)
+"""
+
 # Pinned vectors: computed, but not used by a chunk yet. Created with the first one.
 _CREATE_KEPT = """
 CREATE TABLE IF NOT EXISTS kept (
@@ -225,6 +230,7 @@ CREATE TABLE IF NOT EXISTS redated (
 TABLES = (_CREATE_TABLES, _CREATE_PAGES, _CREATE_ANSWERS)
 OPTIONAL_TABLES = {
     "asked": _CREATE_ASKED,
+    "sentences": _CREATE_SENTENCES,
     "kept": _CREATE_KEPT,
     "index_statistics": _CREATE_STATISTICS,
     "index_frequencies": _CREATE_FREQUENCIES,

@@ -1,0 +1,92 @@
+"""Keep the vectors of the sentences of each row in one array, and find the nearest sentence of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bunko.records import SentenceMatch, StoredChunk
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from bunko.indexes.embedded.segment import Segment
+    from bunko.indexes.embedded.snapshot import Snapshot
+    from bunko.types import SentenceVectors
+
+_BATCH_ROWS = 8192
+
+
+class Sentences(NamedTuple):
+    """The sentences of rows: those of row i are `vectors[starts[i]:starts[i + 1]]`."""
+
+    starts: npt.NDArray[np.int64]
+    vectors: SentenceVectors
+
+
+def collect(rows: Sequence[StoredChunk], dimension: int) -> Sentences:
+    """Return the sentences of chunks; those of another dimension are left out."""
+    vectors = [
+        row.sentences
+        if row.sentences is not None and row.sentences.shape[1] == dimension
+        else np.empty((0, dimension), np.int8)
+        for row in rows
+    ]
+    starts = np.cumsum([0, *map(len, vectors)], dtype=np.int64)
+    return Sentences(starts, np.concatenate(vectors) if vectors else np.empty((0, dimension), np.int8))
+
+
+def no_sentences(row_count: int, dimension: int) -> Sentences:
+    """Return the sentences of rows that have none."""
+    return Sentences(np.zeros(row_count + 1, np.int64), np.empty((0, dimension), np.int8))
+
+
+def merged_starts(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None]) -> npt.NDArray[np.int64]:
+    """Return where the sentences of each row that is alive start, if those of all segments follow each other."""
+    counts = [np.diff(segment.sentences.starts) for segment in segments]
+    counts = [values if mask is None else values[mask] for values, mask in zip(counts, alive, strict=True)]
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts), dtype=np.int64)])
+
+
+def alive_batches(
+    segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None]
+) -> Iterator[SentenceVectors]:
+    """Yield the sentences of the rows that are alive in batches."""
+    for segment, mask in zip(segments, alive, strict=True):
+        starts, vectors = segment.sentences
+        for first in range(0, len(segment), _BATCH_ROWS):
+            last = min(first + _BATCH_ROWS, len(segment))
+            batch = vectors[starts[first] : starts[last]]
+            yield batch if mask is None else batch[np.repeat(mask[first:last], np.diff(starts[first : last + 1]))]
+
+
+def best_sentences(
+    snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[int]
+) -> list[SentenceMatch | None]:
+    """Return for each row its sentence with the highest cosine; None if it has none of this embedder."""
+    matches: list[SentenceMatch | None] = [None] * len(rows)
+    locations = np.array([snapshot.locate(row) for row in rows], np.intp).reshape(-1, 2)
+    for view_index in np.unique(locations[:, 0]).tolist():
+        selected = np.flatnonzero(locations[:, 0] == view_index)
+        starts, vectors = snapshot.views[view_index].segment.sentences
+        if vectors.shape[1] != len(vector):
+            continue
+        first = starts[locations[selected, 1]]
+        counts = starts[locations[selected, 1] + 1] - first
+        selected, first, counts = selected[counts > 0], first[counts > 0], counts[counts > 0]
+        if not len(selected):
+            continue
+        begins = np.cumsum(counts) - counts
+        positions = np.arange(int(counts.sum())) - np.repeat(begins - first, counts)
+        cosines = vectors[positions].astype(np.float32) @ (vector / np.float32(127))
+        best = np.maximum.reduceat(cosines, begins)
+        # The first of equal ones, so that the answer does not depend on how rows are spread over segments.
+        hits = np.flatnonzero(cosines == np.repeat(best, counts))
+        owners = np.searchsorted(begins, hits, side="right") - 1
+        _, first_hits = np.unique(owners, return_index=True)
+        numbers = hits[first_hits] - begins
+        for index, cosine, number in zip(selected.tolist(), best.tolist(), numbers.tolist(), strict=True):
+            matches[index] = SentenceMatch(cosine, number)
+    return matches

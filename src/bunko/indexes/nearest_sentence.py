@@ -1,0 +1,23 @@
+"""Find the sentence of one text that is nearest to a query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bunko.records import SentenceMatch
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from bunko.types import SentenceVectors
+
+
+def best_sentence(sentences: SentenceVectors | None, vector: npt.NDArray[np.float32]) -> SentenceMatch | None:
+    """Return the sentence with the highest cosine, the first of equal ones; None if there is none of this size."""
+    if sentences is None or not len(sentences) or sentences.shape[1] != len(vector):
+        return None
+    cosines = sentences.astype(np.float32) @ (vector / np.float32(127))
+    position = int(cosines.argmax())
+    return SentenceMatch(float(cosines[position]), position)
