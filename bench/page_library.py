@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -81,6 +84,30 @@ def session_cookie(address: str) -> tuple[str, str]:
         raise SystemExit(f"The server did not accept its token: {response.status_code}")
     name, _, value = response.headers["set-cookie"].partition(";")[0].partition("=")
     return name, value
+
+
+@contextmanager
+def listen(address: str, count: int) -> Iterator[None]:
+    """Read the events of the server on this many connections while the block runs."""
+    url = urlsplit(address)
+    request = f"GET /api/v1/events HTTP/1.1\r\nHost: {url.netloc}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(count):
+            connection = stack.enter_context(socket.create_connection((url.hostname, url.port)))
+            connection.sendall(request.encode())
+            if not (head := connection.recv(4096)).startswith(b"HTTP/1.1 200"):
+                raise SystemExit(f"The server sent no events: {head[:100]!r}")
+            reader = threading.Thread(target=_read_all, args=(connection,))
+            reader.start()
+            stack.callback(reader.join)
+            stack.callback(connection.shutdown, socket.SHUT_RDWR)  # a read that waits keeps a closed socket open
+        yield
+
+
+def _read_all(connection: socket.socket) -> None:
+    with suppress(OSError):
+        while connection.recv(65_536):
+            pass
 
 
 def _large_document() -> str:

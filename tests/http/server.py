@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import uvicorn
 
 from bunko import activity
 from bunko.interfaces.http.app import build_app, build_server
@@ -82,14 +84,34 @@ def serve_app(registry: ToolRegistry, **options: Any) -> Iterator[int]:
     activity.set_listener(metrics)
     server = build_server(build_app(registry, token=TOKEN, host="127.0.0.1", metrics=metrics, **options))
     with open_listening_socket("127.0.0.1", 0, allow_remote=False) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
+        port = int(listener.getsockname()[1])
         try:
-            yield int(listener.getsockname()[1])
+            with run_in_thread(server, listener):
+                yield port
         finally:
-            server.should_exit = True
-            thread.join(PATIENCE)
             activity.set_listener(None)
+
+
+@contextmanager
+def run_in_thread(server: uvicorn.Server, listener: socket.socket) -> Iterator[threading.Thread]:
+    """Run a server while the block runs; its error is raised here, where it belongs, and not in a later test."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            server.run(sockets=[listener])
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE)
+    if errors:
+        raise errors[0]
 
 
 @contextmanager

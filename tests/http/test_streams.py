@@ -21,7 +21,7 @@ from bunko.interfaces.http import app as http_app
 from bunko.interfaces.http import connections
 from bunko.interfaces.http.app import build_server
 from bunko.interfaces.http.listener import open_listening_socket
-from tests.http.server import BEARER, PATIENCE, Site, serve_site
+from tests.http.server import BEARER, PATIENCE, Site, run_in_thread, serve_site
 
 
 class SlowServer:
@@ -71,14 +71,12 @@ class Client:
 def serve_slowly() -> Iterator[tuple[SlowServer, int, threading.Thread]]:
     slow = SlowServer()
     with open_listening_socket("127.0.0.1", 0, allow_remote=False) as listener:
-        thread = threading.Thread(target=slow.server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield slow, int(listener.getsockname()[1]), thread
-        finally:
-            slow.released.set()
-            slow.server.should_exit = True
-            thread.join(PATIENCE)
+        port = int(listener.getsockname()[1])
+        with run_in_thread(slow.server, listener) as thread:
+            try:
+                yield slow, port, thread
+            finally:
+                slow.released.set()
 
 
 def test_a_stream_makes_room_for_a_request_and_an_answer_under_way_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,28 @@ def test_a_reindex_reports_its_progress_to_whoever_asks(mode: str, docs: Path, o
     assert all("chunks" in (message or "") for *_, message in seen)
 
 
+def test_progress_over_several_tools_counts_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "_MIN_SECONDS", 0.0)
+    seen: list[tuple[float, float | None]] = []
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        seen.append((progress, total))
+
+    async def ask(client: Client) -> None:
+        await client.call_tool("reindex", progress_callback=report)
+        while not seen or seen[-1][0] != 6:
+            await anyio.lowlevel.checkpoint()
+
+    with open_library(locate_library(library=tmp_path / "library", environ={}), environ={}) as library:
+        for name, number in (("diary", 3), ("notes", 2), ("plans", 1)):
+            many_documents(tmp_path / name, number)
+            library.add(tmp_path / name, name=name, description=f"{name} of a small team")
+        talk(ToolRegistry(lambda: library), ask)
+    counts = [done for done, _ in seen]
+    assert counts == sorted(set(counts)), "a client may take a number that does not grow for an error"
+    assert seen[-1] == (6, 6)
+
+
 @pytest.mark.parametrize("mode", ERAS)
 def test_a_cancelled_reindex_leaves_the_library_whole_and_the_next_completes_it(
     mode: str, docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch

@@ -58,13 +58,17 @@ def test_a_document_that_failed_is_listed_with_its_reason(browser: TestClient, d
     assert problem.reason.splitlines()[0].split("'")[0] in text
 
 
-def test_the_list_of_failures_says_how_many_it_has(browser: TestClient, docs: Path, library: Library) -> None:
+def test_an_empty_file_is_left_out_and_no_failure(browser: TestClient, docs: Path, library: Library) -> None:
     (docs / "broken.pdf").write_bytes(b"%PDF-1.4 nothing else")
     (docs / "empty.md").write_text("", "utf-8")
     library.import_("docs")
-    text = browser.get("/library", params={"tool": "docs"}).text
-    assert "empty.md" in text
-    assert "Failures: 2" in text
+    assert "Failures: 1<" in browser.get("/library").text
+    failures, left_out = browser.get("/library", params={"tool": "docs"}).text.split("Files left out: 1<")
+    assert "Failures: 1<" in failures
+    assert "broken.pdf" in failures
+    assert "empty.md" not in failures
+    assert "empty.md" in left_out
+    assert "is empty; it will be indexed when it has content" in left_out
 
 
 def test_whoever_started_the_server_may_do_everything(visit: Visitor) -> None:

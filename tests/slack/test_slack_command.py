@@ -138,8 +138,13 @@ def bot_process(library: Path, environ: dict[str, str]) -> Iterator[tuple[subpro
                 break
         else:
             raise AssertionError("the bot did not start")
-        threading.Thread(target=process.stderr.read, daemon=True).start()
-        yield process, Sender(match[1])
+        reader = threading.Thread(target=process.stderr.read, daemon=True)
+        reader.start()
+        try:
+            yield process, Sender(match[1])
+        finally:
+            process.kill()
+            reader.join()  # a stream that is closed while it is read raises an error in the thread
     finally:
         process.kill()
         process.wait()

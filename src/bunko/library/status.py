@@ -118,6 +118,7 @@ class ToolDetails:
     page: int  # counted from 1
     page_size: int
     documents: list[DocumentListing]
+    left_out: list[Problem]  # files that no import reads, such as empty ones; the problems of the status have them too
 
     @property
     def pages(self) -> int:
@@ -178,7 +179,7 @@ def tool_details(
         )
         for summary in summaries
     ]
-    changes = None
+    changes, left_out = None, []
     if status.source_state == "ok":
         scan = source.scan(fingerprints)
         failed = {problem.uri for problem in status.problems}
@@ -189,8 +190,9 @@ def tool_details(
             len(set(scan.deleted) - set(scan.moved.values()) - failed),
             len(scan.moved),
         )
-        status = replace(status, problems=[*status.problems, *scan.problems])
-    return ToolDetails(status, tool.checked_at, changes, lengths, page, page_size, documents)
+        left_out = scan.problems
+        status = replace(status, problems=[*status.problems, *left_out])
+    return ToolDetails(status, tool.checked_at, changes, lengths, page, page_size, documents, left_out)
 
 
 def length_distribution(lengths: Sequence[tuple[int, int]]) -> LengthDistribution | None:

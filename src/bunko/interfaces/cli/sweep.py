@@ -84,7 +84,8 @@ def command(context: click.Context, /, **options: Any) -> None:
     """Find the settings that score best on known answers.
 
     One half of the questions chooses the best settings, the other half checks whether they are really better than the
-    current ones. Your library is not changed; --library and --docs-dir only select the settings.
+    current ones. --library and --docs-dir only select the settings; that library keeps a copy of the results for its
+    page and is not changed otherwise.
 
     \b
     Example:

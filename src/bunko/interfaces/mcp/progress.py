@@ -20,14 +20,14 @@ class ProgressReports:
     """The reports of one call, from its thread to its client."""
 
     def __init__(self, send: Callable[[float, float, str], Awaitable[None]]) -> None:
-        self._send, self._loop, self._last_report = send, asyncio.get_running_loop(), 0.0
+        self._send, self._loop, self._last_report, self._last_done = send, asyncio.get_running_loop(), 0.0, -1.0
         self._queue, self._waiting = anyio.create_memory_object_stream[tuple[float, float, str]](_MAX_WAITING_REPORTS)
 
     def report(self, done: float, total: float, message: str) -> None:
-        """Report from the thread of the call; it never waits."""
+        """Report from the thread of the call; it never waits. MCP allows only numbers that grow."""
         now = time.monotonic()
-        if now - self._last_report >= _MIN_SECONDS or done == total:
-            self._last_report = now
+        if done > self._last_done and (now - self._last_report >= _MIN_SECONDS or done == total):
+            self._last_report, self._last_done = now, done
             with suppress(RuntimeError):  # the server has ended
                 self._loop.call_soon_threadsafe(self._put, (done, total, message))
 

@@ -11,7 +11,6 @@ from urllib.parse import quote
 from bunko.embedders.names import display_name
 from bunko.interfaces.page.answering import say
 from bunko.interfaces.page.charts import length_histogram
-from bunko.interfaces.page.query import document_address
 from bunko.interfaces.text import format_size, single_line
 
 if TYPE_CHECKING:
@@ -79,6 +78,7 @@ def details_values(request: Request, details: ToolDetails, local_time: datetime)
     status, changes, lengths = details.status, details.changes, details.chunk_lengths
     counts = Counter(document.language for document in details.documents if document.chunks)
     counted = sum(counts.values())
+    failures = [problem for problem in status.problems if problem not in details.left_out]
     return {
         "source": single_line(status.tool.source),
         "model": single_line(display_name(status.tool.built.embedder or "")),
@@ -104,16 +104,22 @@ def details_values(request: Request, details: ToolDetails, local_time: datetime)
         "counted": f"{counted:,}",
         "lengths": lengths,
         "histogram": lengths and length_histogram(lengths),
-        "failures": [_failure_values(request, status.tool.name, problem) for problem in status.problems[:MAX_FAILURES]],
-        "failure_count": len(status.problems),  # with empty documents, which are no failure of the tool
-        "more_failures": max(0, len(status.problems) - MAX_FAILURES),
+        "problems": [
+            (
+                name,
+                f"{len(problems):,}",
+                [_problem_values(request, problem) for problem in problems[:MAX_FAILURES]],
+                max(0, len(problems) - MAX_FAILURES),
+            )
+            for name, problems in (("failures", failures), ("left_out", details.left_out))
+            if problems
+        ],
     }
 
 
-def _failure_values(request: Request, tool: str, problem: Problem) -> dict[str, Any]:
+def _problem_values(request: Request, problem: Problem) -> dict[str, Any]:
     return {
         "path": single_line(problem.uri),
-        "address": document_address(tool, problem.uri),
         "reason": [single_line(say(request, line)) for line in problem.reason.splitlines() if line.strip()],
     }
 

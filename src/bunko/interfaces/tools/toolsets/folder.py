@@ -14,6 +14,7 @@ from bunko.interfaces.tools.jobs import BACKGROUND_PARAM
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import OBJECT, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
+from bunko.observer import ImportProgress
 
 
 def default_top_k(context: ToolsetContext) -> int:
@@ -78,11 +79,26 @@ def build_folder_tools(
     ]
 
 
+class _SummedProgress:
+    """Adds up the progress over several tools, of which each begins at zero."""
+
+    def __init__(self, call: ToolCall) -> None:
+        self._call = call
+        self._files = self._total = self._chunks = 0  # of the tools before
+        self._last = ImportProgress(0, 0, 0, 0, 0)
+
+    def report(self, done: ImportProgress) -> None:
+        """Report how far all tools are, as far as their files are known."""
+        last, self._last = self._last, done
+        if done.files < last.files or done.total_files != last.total_files:  # another tool
+            self._files, self._total = self._files + last.files, self._total + last.total_files
+            self._chunks += last.chunks
+        chunks = f"{self._chunks + done.chunks} chunks"
+        self._call.report_progress(self._files + done.files, self._total + done.total_files, chunks)
+
+
 def _reindex(call: ToolCall) -> ToolReply:
-    observer = replace(
-        call.observer(),
-        on_progress=lambda done: call.report_progress(done.files, done.total_files, f"{done.chunks} chunks"),
-    )
+    observer = replace(call.observer(), on_progress=_SummedProgress(call).report)
     report = call.library.reindex(rebuild=call.arguments["rebuild"], observer=observer)
     structured = serialize.report_to_dict(report)
     for problem in structured["problems"]:
@@ -104,7 +120,7 @@ def _reindex(call: ToolCall) -> ToolReply:
 _STATUS_MEANINGS = {
     "same": "The passage is unchanged.",
     "moved": "The passage is unchanged, but its location is different now.",
-    "changed": "The text at this location has changed; search again.",
+    "changed": "The text at this location is another: it has changed, or the hash is of other lines; search again.",
     "deleted": "The document was deleted.",
 }
 
