@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bunko.indexes.embedded import bm25, segment
+from bunko.indexes.embedded import segment
 from bunko.indexes.embedded.snapshot import SegmentView
 from bunko.indexes.embedded.view import EmbeddedView
+from bunko.indexes.term_weights import idf
 from bunko.records import QueryTerm, StoredChunk
 from bunko.text.term_codec import pack_terms, unpack_chunk_terms, unpack_terms
 
@@ -192,15 +193,15 @@ def test_grams_do_not_raise_what_is_possible_by_words() -> None:
     possible = state.max_score(asked, k1=1.2)
     assert state.max_score([*asked, QueryTerm(2**63 + 5, 0.25, is_gram=True)], k1=1.2) == possible
     # The words of a group are as rare as the most frequent one, and the one that weighs most counts.
-    assert possible == pytest.approx(2.2 * (1.0 * bm25.idf(3, 2) + 0.5 * bm25.idf(3, 1)))
+    assert possible == pytest.approx(2.2 * (1.0 * idf(3, 2) + 0.5 * idf(3, 1)))
 
 
 def test_a_spelling_that_no_row_has_makes_nothing_possible_if_a_row_has_another() -> None:
     state = snapshot([[1, 2], [1], [3]], [], set())
     translated = [QueryTerm(9, 1.0, group=0), QueryTerm(3, 0.7, group=0)]
-    assert state.max_score(translated, k1=1.2) == pytest.approx(2.2 * 0.7 * bm25.idf(3, 0.7))
+    assert state.max_score(translated, k1=1.2) == pytest.approx(2.2 * 0.7 * idf(3, 0.7))
     unknown = [QueryTerm(9, 1.0, group=0), QueryTerm(8, 0.7, group=0)]
-    assert state.max_score(unknown, k1=1.2) == pytest.approx(2.2 * bm25.idf(3, 0))
+    assert state.max_score(unknown, k1=1.2) == pytest.approx(2.2 * idf(3, 0))
 
 
 def test_a_term_that_is_in_every_row_still_counts() -> None:

@@ -85,7 +85,8 @@ class Static:
             subword_ids = self._tokenizer.encode(spaced, return_type="numpy", num_threads=1)
         subword_ids = [ids[:_MAX_SUBWORDS] if len(ids) else _UNKNOWN_SUBWORDS for ids in subword_ids]
         if len(subword_ids) == 1:
-            return self._subword_rows(subword_ids[0]).sum(axis=0, keepdims=True)
+            total: Vectors = self._subword_rows(subword_ids[0]).sum(axis=0, keepdims=True)
+            return total
         return np.concatenate(
             [
                 self._sum_rows(subword_ids[start : start + _BATCH_SIZE])
@@ -119,7 +120,8 @@ _UNKNOWN_SUBWORDS = np.zeros(1, np.int32)
 def _unit_rows(sums: Vectors) -> Vectors:
     norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
     is_zero = norms[:, 0] == 0  # a text without known subwords still needs a unit vector
-    units: Vectors = sums / np.where(norms == 0, np.float32(1), norms)
+    norms[is_zero] = 1.0
+    units: Vectors = sums / norms
     units[is_zero, 0] = 1.0
     return units
 

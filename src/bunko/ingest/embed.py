@@ -12,9 +12,8 @@ from threading import Event, Semaphore, Thread
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from bunko.embedders import embed_texts, vector_keys
-from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError
-from bunko.protocols import Embedder, EmbedderStats, RemoteEmbedder, Store
+from bunko.protocols import Embedder, RemoteEmbedder, Store
 from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.timing import timer
 
@@ -154,24 +153,6 @@ def assign_vector_keys(
         texts.update(zip(keys, chunk_texts, strict=True))
         keyed_documents.append(replace(prepared, vector_keys=keys))
     return keyed_documents, texts
-
-
-class LongTextCounter:
-    """Counts the texts that exceed the model's limit since this counter was created, if the embedder reports it."""
-
-    def __init__(self, embedder: Embedder | None) -> None:
-        self._name = display_name(embedder.label) if embedder else ""
-        stats = getattr(embedder, "stats", None)
-        self._stats = stats if isinstance(stats, EmbedderStats) else EmbedderStats()
-        self._initial_count = self._stats.too_long
-
-    def warnings(self) -> list[str]:
-        """Return a warning if texts were too long."""
-        count = self._stats.too_long - self._initial_count
-        if not count:
-            return []
-        texts = "1 text is" if count == 1 else f"{count} texts are"
-        return [f"{texts} too long for {self._name}; embedding.too_long sets how long texts are handled."]
 
 
 def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:

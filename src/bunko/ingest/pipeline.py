@@ -11,7 +11,8 @@ from typing import TypeVar
 from bunko.errors import EmbedderError
 from bunko.failpoints import reach_failpoint
 from bunko.ingest.chunker_settings import ChunkerSettings
-from bunko.ingest.embed import EmbeddedBatch, LongTextCounter, embed_batches
+from bunko.ingest.embed import EmbeddedBatch, embed_batches
+from bunko.ingest.long_texts import LongTextCounter
 from bunko.ingest.prepare import EntryResult
 from bunko.ingest.preparer import LocalPreparer, Preparer
 from bunko.observer import NO_OBSERVER, ImportProgress, Observer

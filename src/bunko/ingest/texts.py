@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from bunko.ingest.chunker_settings import ChunkerSettings
-from bunko.ingest.embed import LongTextCounter, embed_batches
+from bunko.ingest.embed import embed_batches
+from bunko.ingest.long_texts import LongTextCounter
 from bunko.ingest.pipeline import make_batches
 from bunko.ingest.prepare import pack_chunk_terms
 from bunko.observer import NO_OBSERVER, ImportProgress, Observer

@@ -10,7 +10,8 @@ from dataclasses import replace
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError
 from bunko.failpoints import reach_failpoint
-from bunko.ingest.embed import LongTextCounter, embed_batches
+from bunko.ingest.embed import embed_batches
+from bunko.ingest.long_texts import LongTextCounter
 from bunko.ingest.pipeline import make_batches
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig, has_vectors
