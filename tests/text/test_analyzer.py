@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.text import analyzer
+from bunko.text.part_of_speech import parse_run
 
 
 def spellings(text: str) -> list[str]:
@@ -58,6 +59,56 @@ def test_the_english_a_loanword_comes_from_is_marked_as_such() -> None:
         ("サーバー", ""),
         ("server", "loanword"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("レンダー関数", ["レンダー", "render", "関数"]),
+        ("キャッシュを消す", ["キャッシュ", "cach", "消す"]),
+        ("ソースコード", ["ソース", "sourc", "コード", "code"]),
+        (
+            "スケートのリンクではなくリンクを張る",
+            ["スケート", "skate", "リンク", "link", "無い", "リンク", "link", "張る"],
+        ),
+        ("スニペットを貼る", ["スニペット", "snippet", "張る"]),
+        ("コードスニペット", ["コード", "code", "スニペット", "snippet"]),
+        ("アンインストールする", ["アンインストール", "uninstal", "為る"]),
+        ("ペットと暮らす", ["ペット", "pet", "暮らす"]),
+    ],
+)
+def test_a_loanword_is_one_word_with_the_origin_that_translations_have(text: str, expected: list[str]) -> None:
+    assert spellings(text) == expected
+
+
+@pytest.mark.parametrize("text", ["コードスニペットを貼る", "アンインストールした", "トリガとヒープ", "レンダー関数"])
+def test_parts_of_speech_and_terms_are_those_of_the_same_words(text: str) -> None:
+    assert len(parse_run(text)) == len(analyzer.terms_by_word(text))
+    assert "".join(surface for surface, _ in parse_run(text)) == text
+
+
+def test_a_word_that_only_looks_like_part_of_a_loanword_stays_one() -> None:
+    assert "アタッチ" not in spellings("アタッチメントを外す")
+    assert "プランナ" not in spellings("お得なプランなので選ぶ")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I don’t see it", ["dont", "see"]),
+        ("won't can't", ["wont", "cant"]),
+        ("the user's guide", ["user", "guid"]),
+        ("we've let's they'll", ["let"]),
+        ("o'clock", ["oclock", "clock"]),
+        ("O'Reilly", ["oreilli", "reilli"]),
+        ("re-render", ["rerend", "render"]),
+        ("pre-commit hooks", ["precommit", "commit", "hook"]),
+        ("Re-Use", ["reus", "use"]),
+        ("re_match", ["rematch", "re", "match"]),
+    ],
+)
+def test_contractions_and_prefixes_are_no_words_of_their_own(text: str, expected: list[str]) -> None:
+    assert spellings(text) == expected
 
 
 def test_words_that_only_build_a_sentence_are_left_out() -> None:

@@ -16,16 +16,24 @@ from typing import NamedTuple
 
 from bunko.text.characters import JAPANESE_CHARS
 from bunko.text.line_joins import join_lines
+from bunko.text.loanwords import corrections
 from bunko.text.normalise import normalise, strip_accents
 
 # Raise this when the terms of a text change: older libraries then report that they must be rebuilt.
 # 2: lines of hard-wrapped Japanese are joined.
-VERSION = 2
+# 3: loanwords are corrected; contractions and prefixes (don't, re-render) are no words of their own.
+VERSION = 3
 
 # One pass: a run of Japanese, or a word with its inner connectors (max_chunk_chars, DEC-0054, node.js, C++).
 _RUN = re.compile(rf"[{JAPANESE_CHARS}]+|[^\W_{JAPANESE_CHARS}]+(?:[-_.'’:/@][^\W_{JAPANESE_CHARS}]+)*(?:\+\+|#)?")
 # Parts of an identifier: HTTPServer2 is HTTP, Server, 2.
 _IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+# don't is one word; the user's is the user.
+_APOSTROPHE = re.compile("['’]")
+_NEGATION = re.compile(r"n['’]t$", re.IGNORECASE)
+_CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m)(?![^\W_])", re.IGNORECASE)
+# re-render is render, and rerender; re_match may be about the module re.
+_PREFIX = re.compile(r"(?:re|pre|non|un|de|co)-", re.IGNORECASE)
 _MAX_WORD_CHARS = 64  # a longer word is data (base64, hashes): its parts would be noise
 _SKIPPED_POS = frozenset(("助詞", "助動詞", "補助記号", "記号", "空白"))
 # Function words, which say nothing about the topic of a text.
@@ -70,7 +78,7 @@ def terms_by_word(run: str) -> list[tuple[Term, ...]]:
     """Return the terms of one run word by word; a word without terms is an empty tuple."""
     if not _is_japanese(run):
         return [_western_terms(run)]
-    return [_line_terms(line) for line in _parser()(run).split("\n")]
+    return [_line_terms(line) for line in parse(run)]
 
 
 def term_keys(text: str) -> list[int]:
@@ -99,7 +107,7 @@ def _run_keys(run: str) -> tuple[int, ...]:
     if not _is_japanese(run):
         return tuple(term_key(term.spelling) for term in _western_terms(run))
     keys: list[int] = []
-    for line in _parser()(run).split("\n"):
+    for line in parse(run):
         keys += _LINE_KEYS[line]
     return tuple(keys)
 
@@ -118,7 +126,7 @@ def _is_japanese(run: str) -> bool:
 
 
 def _japanese_terms(run: str) -> tuple[Term, ...]:
-    return tuple(term for line in _parser()(run).split("\n") for term in _line_terms(line))
+    return tuple(term for line in parse(run) for term in _line_terms(line))
 
 
 def _line_terms(line: str) -> tuple[Term, ...]:
@@ -127,8 +135,9 @@ def _line_terms(line: str) -> tuple[Term, ...]:
         return ()
     # UniDic writes the origin of a loanword after a hyphen: サーバー-server.
     lemma, _, origin = lemma.partition("-")
+    origin = corrections().origins.get(lemma, origin)
     if origin and origin.isascii():
-        return Term(lemma), Term(_stem(origin.lower()), "loanword")
+        return Term(lemma), Term(stem(origin.lower()), "loanword")
     return (Term(lemma),)
 
 
@@ -136,26 +145,32 @@ def _western_terms(run: str) -> tuple[Term, ...]:
     if len(run) > _MAX_WORD_CHARS:
         return (Term(run.lower()),)
     run = strip_accents(run)
+    if "'" in run or "’" in run:
+        if _NEGATION.search(run):
+            return (Term(_APOSTROPHE.sub("", run.lower())),)
+        run = _CONTRACTION.sub("", run)
     # Most words are plain, and checking that is faster than splitting them.
     is_plain = run.isalpha() and run.isascii() and (run.islower() or run.istitle() or run.isupper())
     parts = [] if is_plain else _IDENTIFIER_PART.findall(run)
     if len(parts) < 2:
         word = run.lower()
-        return () if word in STOP_WORDS else (Term(_stem(word)),)
+        return () if word in STOP_WORDS else (Term(stem(word)),)
     # maxChunkChars, max_chunk_chars and max-chunk-chars are the same name; 3.14 and 314 are different numbers.
     lower_parts = [part.lower() for part in parts]
     whole = run.lower()
     if not all(part.isdigit() for part in parts):
         whole = "".join(lower_parts) + run[len(run.rstrip("+#")) :]
-    run_terms = [Term(_stem(whole))]
-    run_terms += [Term(_stem(part), "part") for part in lower_parts if part not in STOP_WORDS]
+    run_terms = [Term(stem(whole))]
+    is_prefixed = _PREFIX.match(run) is not None or run[1] in "'’"
+    run_terms += [Term(stem(part), "part") for part in lower_parts[is_prefixed:] if part not in STOP_WORDS]
     if len(parts) > 2:
         # GitHubActions is Git, Hub, Actions, but people type github.
-        run_terms += [Term(_stem(a + b), "part") for a, b in itertools.pairwise(lower_parts)]
+        run_terms += [Term(stem(a + b), "part") for a, b in itertools.pairwise(lower_parts)]
     return tuple(run_terms)
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """Return the stem of an English word in lower case."""
     if len(word) > 3 and word.isascii() and word.isalpha():
         return _stemmer()(word)
     return word
@@ -165,8 +180,62 @@ def _stem(word: str) -> str:
 def _stemmer() -> Callable[[str], str]:
     import Stemmer
 
-    stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord
-    return stem
+    stem_word: Callable[[str], str] = Stemmer.Stemmer("english").stemWord
+    return stem_word
+
+
+def parse(run: str) -> list[str]:
+    """Return the words of a run of Japanese as lines of part of speech and lemma."""
+    parts = split_at_loanwords(run)
+    if len(parts) == 1 and not is_joined(run):
+        return parse_uncorrected(run)
+    return [line for part in parts for line in ([f"名詞\t{part}"] if is_joined(part) else parse_uncorrected(part))]
+
+
+def parse_uncorrected(run: str) -> list[str]:
+    """Return the words of a run as the dictionary has them."""
+    return _parser()(run).split("\n")
+
+
+def split_at_loanwords(run: str) -> list[str]:
+    """Return a run of Japanese in parts: the loanwords that the dictionary would split, and what is between them."""
+    for katakana in _KATAKANA.findall(run):
+        if _find_joined(katakana):
+            return [word for part in _KATAKANA_OR_NOT.findall(run) for word in _find_joined(part) or (part,)]
+    return [run]
+
+
+def is_joined(part: str) -> bool:
+    """Return whether a part of a run is a loanword that the dictionary would split."""
+    return part in corrections().joined
+
+
+_KATAKANA = re.compile("[ァ-ヺー]{3,}")
+_KATAKANA_OR_NOT = re.compile("[ァ-ヺー]{3,}|(?:(?![ァ-ヺー]{3,}).)+")
+
+
+@lru_cache(50_000)
+def _find_joined(katakana: str) -> tuple[str, ...]:
+    """Return a word that the dictionary splits, with the word before or after it; () if there is none."""
+    joined = corrections().joined
+    if katakana in joined:
+        return (katakana,)
+    if len(katakana) < 2 * _MIN_JOINED_CHARS - 1 or _is_one_word(katakana):
+        return ()
+    for size in range(len(katakana) - 2, _MIN_JOINED_CHARS - 1, -1):
+        for first, second in (katakana[:size], katakana[size:]), (katakana[:-size], katakana[-size:]):
+            word, rest = (first, second) if len(first) == size else (second, first)
+            if word in joined and _is_one_word(rest):
+                return first, second
+    return ()
+
+
+_MIN_JOINED_CHARS = 4  # of a joined word in a longer one: トリガ may be part of anything
+
+
+def _is_one_word(text: str) -> bool:
+    part_of_speech, _, lemma = _parser()(text).partition("\t")
+    return bool(part_of_speech) and "\n" not in lemma
 
 
 @cache
