@@ -4,13 +4,15 @@ usage: python training/bridge.py OUT.bin pairs_docs.jsonl.zst pairs_text.jsonl.z
 needs: bunko, zstandard; 8 GB of memory, three minutes on one core.
 
 Words are aligned with IBM model 1, in both directions; the weight of a translation is the geometric mean of the two
-probabilities. Pairs of neighbouring Japanese words (非同期) count as words too.
+probabilities. Pairs of neighbouring Japanese words (非同期) count as words too. Two Japanese words with the same
+translation are no synonyms if different forms of it stand opposite them: 公園 is park, 駐車 is parking.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +43,8 @@ STRETCH = 4.0  # a mean of a quarter counts as certain
 MIN_WEIGHT = 0.2
 PART_WEIGHT = 0.6  # weight of a part of a compound relative to the whole
 MIN_RELATED_SHARE = 0.03  # least share of the pairs with a word that have the translation too
+MIN_FORMS = 5  # pairs with a word and its translation, to know its forms
+MIN_SHARED_FORMS = 0.3  # least overlap of the forms of a translation that stand opposite two synonyms
 MIN_COMPOUND_CERTAINTY = 0.25  # least certainty of the translation of a compound
 
 
@@ -48,17 +52,19 @@ def main(out: Path, paths: list[Path]) -> None:
     """Learn and save the table."""
     japanese, english = SideWords(), SideWords()
     unit_counts: Counter[tuple[str, ...]] = Counter()
+    english_forms: list[dict[str, str]] = []  # of each pair: the words as they are written, by their stems
     for pair in lines(paths):
         if pair["kind"] not in ("parallel", "gloss", "synonym") or {pair["la"], pair["lb"]} != {"ja", "en"}:
             continue
         japanese_text, english_text = (pair["a"], pair["b"]) if pair["la"] == "ja" else (pair["b"], pair["a"])
         if len(japanese_text) > MAX_CHARS:
             continue
-        units, words = list(japanese_words(japanese_text)), set(english_words(english_text))
-        if units and words:
+        units, forms = list(japanese_words(japanese_text)), dict(english_words(english_text))
+        if units and forms:
             unit_counts.update(units)
             japanese.add({"".join(unit) for unit in units})
-            english.add(words)
+            english.add(set(forms))
+            english_forms.append({stem: form for stem, form in forms.items() if stem in english.last})
     print(len(japanese.counts), "pairs,", len(japanese.names), "Japanese words,", len(english.names), "English")
     # 変数 is one word, even if it was once split into two.
     compounds = {
@@ -69,7 +75,9 @@ def main(out: Path, paths: list[Path]) -> None:
         *alignment, list(japanese.names), list(english.names), compounds, np.bincount(japanese.numbers)
     )
     table = {word: meanings for word, meanings in table.items() if not is_redundant(word, table, compounds.get(word))}
-    save(out, table)
+    unlike = find_unlike(table, count_forms(table, japanese, english_forms))
+    save(out, table, unlike)
+    print(len(unlike), "pairs are no synonyms:", *(f"{a}/{b}" for a, b in unlike[:: max(1, len(unlike) // 100)]))
     print(len(table), "words with", sum(map(len, table.values())), "meanings,", out.stat().st_size, "bytes")
     for word in ("検証", "非同期", "設定", "玉葱", "valid", "restart", "holiday", "sea", "run", "product"):
         print(word, table.get(word))
@@ -89,8 +97,8 @@ def japanese_words(text: str) -> Iterator[tuple[str, ...]]:
             before = word
 
 
-def english_words(text: str) -> Iterator[str]:
-    """Yield the words of a text."""
+def english_words(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the stems of a text, each with the word as it is written."""
     for run in analyzer.runs(text):
         for term in analyzer.terms(run):
             word = term.spelling
@@ -101,7 +109,7 @@ def english_words(text: str) -> Iterator[str]:
                 and len(word) > 1
                 and word not in FUNCTION_WORDS
             ):
-                yield word
+                yield word, run.lower()
 
 
 class SideWords:
@@ -111,10 +119,12 @@ class SideWords:
         self.names: dict[str, int] = {}
         self.numbers: list[int] = []
         self.counts: list[int] = []
+        self.last: frozenset[str] = frozenset()  # the words of the last text that count
 
     def add(self, words: set[str]) -> None:
         """Add the words of one text."""
         selected = sorted(words)[:MAX_WORDS]
+        self.last = frozenset(selected)
         self.numbers += [self.names.setdefault(word, len(self.names)) for word in selected]
         self.counts.append(len(selected))
 
@@ -209,7 +219,49 @@ def is_redundant(word: str, table: dict[str, list[tuple[str, float]]], parts: tu
     return all(part in table and table[part][0][0] in meanings for part in parts)
 
 
-def save(out: Path, table: dict[str, list[tuple[str, float]]]) -> None:
+def count_forms(
+    table: dict[str, list[tuple[str, float]]], japanese: SideWords, english_forms: list[dict[str, str]]
+) -> dict[tuple[str, str], Counter[str]]:
+    """Return for each Japanese word and translation in which forms the translation stands opposite the word."""
+    names = list(japanese.names)
+    translations = [
+        frozenset(meaning for meaning, _ in table.get(name, ()) if meaning.isascii()) if not name.isascii() else ()
+        for name in names
+    ]
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    start = 0
+    for count, forms in zip(japanese.counts, english_forms, strict=True):
+        for number in japanese.numbers[start : start + count]:
+            for stem in translations[number]:
+                if stem in forms:
+                    counts[names[number], stem][forms[stem]] += 1
+        start += count
+    return counts
+
+
+def find_unlike(
+    table: dict[str, list[tuple[str, float]]], forms: dict[tuple[str, str], Counter[str]]
+) -> list[tuple[str, str]]:
+    """Return pairs of Japanese words that share a translation, but not its forms."""
+    alike: set[tuple[str, str]] = set()
+    unlike: set[tuple[str, str]] = set()
+    for stem, words in table.items():
+        known = [word for word, _ in words if (word, stem) in forms] if stem.isascii() else []
+        for a, b in itertools.combinations(sorted(known), 2):
+            (alike if share_forms(forms[a, stem], forms[b, stem]) else unlike).add((a, b))
+    return sorted(unlike - alike)
+
+
+def share_forms(first: Counter[str], second: Counter[str]) -> bool:
+    """Return whether two words have much the same forms of a translation opposite them, as far as known."""
+    if min(first.total(), second.total()) < MIN_FORMS:
+        return True
+    shares = ({form: count / counts.total() for form, count in counts.items()} for counts in (first, second))
+    a, b = shares
+    return sum(min(share, b.get(form, 0.0)) for form, share in a.items()) >= MIN_SHARED_FORMS
+
+
+def save(out: Path, table: dict[str, list[tuple[str, float]]], unlike: list[tuple[str, str]]) -> None:
     """Write the table in the format of `bunko.text.bridge`."""
     names = sorted({meaning for meanings in table.values() for meaning, _ in meanings})
     name_ids = {name: index for index, name in enumerate(names)}
@@ -222,6 +274,7 @@ def save(out: Path, table: dict[str, list[tuple[str, float]]]) -> None:
         "weights": np.array([round(255 * weight) for word in order for _, weight in table[word]], np.uint8),
         "ends": np.cumsum([len(name) for name in encoded_names]).astype(np.uint32),
         "letters": np.frombuffer(b"".join(encoded_names), np.uint8),
+        "unlike": np.array(sorted(bridge.pair_key(a, b) for a, b in unlike), np.uint64),
     }
     array_file.save_arrays(
         out, arrays, format_version=bridge.FORMAT, stamp={"name": "bridge", "words": analyzer.VERSION}

@@ -22,7 +22,7 @@ from bunko.text.subwords import MODEL_PATH as PIECES
 # What docs/model.md says about the model was measured with these files.
 SHIPPED = {
     PIECES: "e770e8de0f55796c948b77f9c4b8a8e7419ef6d3b3da110f31774af87121014c",
-    BRIDGE: "3f698fed731cff17e0f4326e47281076e1ae3166d292ff35c015449900913bf3",
+    BRIDGE: "53c41b27acb879d49fe12073fe17f07992316cc506204d9070d08a7318a68a15",
     subword_table.TABLE: "2ca390116752773abaabb9b2f8b098c7640add148c220a60d0a00811c0b19f07",
 }
 

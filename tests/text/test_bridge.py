@@ -79,6 +79,20 @@ def test_a_word_that_nobody_translated_has_no_meaning(word: str) -> None:
     assert bridge.meanings(word) == ()
 
 
+def test_words_with_other_forms_of_one_translation_are_no_synonyms() -> None:
+    def synonyms(word: str) -> set[str]:
+        return {synonym.spelling for synonym in bridge.synonyms(word)}
+
+    assert "駐車" not in synonyms("公園"), "park is not parking"
+    assert "公園" not in synonyms("駐車")
+    assert "休日" in synonyms("休暇")
+
+
+@pytest.mark.parametrize(("word", "wrong"), [("ペット", "snippet"), ("スニ", "snippet"), ("snippet", "ペット")])
+def test_part_of_a_loanword_does_not_mean_the_whole(word: str, wrong: str) -> None:
+    assert wrong not in {meaning.spelling for meaning in bridge.meanings(word)}
+
+
 def test_the_table_stays_small() -> None:
     assert bridge.TABLE_PATH.stat().st_size <= 4 * 10**6
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 TABLE_PATH = Path(__file__).parent.parent / "models" / "bridge.bin"
-FORMAT = 1
+FORMAT = 2
 
 
 class Meaning(NamedTuple):
@@ -31,7 +31,10 @@ _SYNONYM_DISCOUNT, _MIN_CERTAINTY, _MAX_SYNONYMS = 0.5, 0.5, 3
 
 
 class _BridgeTable(NamedTuple):
-    """Sorted word keys, and for each word the indices of its translations in the list of all words."""
+    """Sorted word keys, and for each word the indices of its translations in the list of all words.
+
+    `unlike` has the sorted keys of pairs of words that share a translation without being synonyms.
+    """
 
     keys: npt.NDArray[np.uint64]
     starts: npt.NDArray[np.uint32]
@@ -39,6 +42,7 @@ class _BridgeTable(NamedTuple):
     weights: npt.NDArray[np.uint8]
     ends: npt.NDArray[np.uint32]
     letters: npt.NDArray[np.uint8]
+    unlike: npt.NDArray[np.uint64]
 
 
 @lru_cache(4096)
@@ -64,10 +68,25 @@ def synonyms(spelling: str) -> tuple[Meaning, ...]:
     for meaning in meanings(spelling):
         for synonym in meanings(meaning.spelling):
             certainty = meaning.weight * synonym.weight
-            if synonym.spelling != spelling and certainty >= _MIN_CERTAINTY:
+            if (
+                synonym.spelling != spelling
+                and certainty >= _MIN_CERTAINTY
+                and not _are_unlike(spelling, synonym.spelling)
+            ):
                 weights[synonym.spelling] = max(weights.get(synonym.spelling, 0.0), _SYNONYM_DISCOUNT * certainty)
     best = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MAX_SYNONYMS]
     return tuple(Meaning(*item) for item in best)
+
+
+def pair_key(first: str, second: str) -> int:
+    """Return the key of two words, in any order."""
+    return analyzer.term_key(first) ^ analyzer.term_key(second)
+
+
+def _are_unlike(first: str, second: str) -> bool:
+    unlike, key = _load_table().unlike, pair_key(first, second)
+    row = int(unlike.searchsorted(key))
+    return row < len(unlike) and int(unlike[row]) == key
 
 
 @cache
