@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bunko.types import WHOLE_FILE, Chunk, Document, LineSpan, SourceEntry
@@ -328,6 +329,7 @@ class NearestRows(NamedTuple):
     query_vector: npt.NDArray[np.float32]
     mean: float
     spread: float
+    sentences: Mapping[int, SentenceMatch] = MappingProxyType({})  # by row; those of other rows are not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def test_an_assistant_gets_the_object_that_the_command_line_prints(garden: Path,
     # A script opens files; an assistant reads them through the server.
     assert printed["results"][0].pop("absolute_path") == str(garden / "a.md")
     # A person checks how a score adds up; an assistant would pay for that with tokens.
-    for name in ("fusion", "parts", "term_scores", "best_sentence"):
+    for name in ("fusion", "parts", "term_scores", "best_sentence", "nearest_sentence"):
         assert printed["results"][0]["explain"].pop(name)
     for answer in (printed, structured):
         answer["freshness"].pop("checked_at")

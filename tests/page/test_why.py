@@ -41,6 +41,15 @@ def test_the_panel_names_fields_kinds_and_the_best_sentence(visit: Visitor) -> N
     assert "<blockquote>望遠鏡の鏡は柔らかい布で磨く。</blockquote>" in text
 
 
+def test_the_panel_shows_the_sentence_that_decided_the_similarity(browser: TestClient) -> None:
+    text = browser.get("/", params={"q": "polish the telescope mirror", "why": "1", "mode": "semantic"}).text
+    [(score, sentence), *_] = re.findall(
+        r'<h3>Nearest sentence <b class="number">([\d.]+)</b></h3>.*?<blockquote>(.*?)</blockquote>', text, re.S
+    )
+    assert float(score) > 0
+    assert sentence in unescape(text)
+
+
 def test_the_bars_of_both_arms_end_at_the_score(browser: TestClient) -> None:
     text = browser.get("/", params={"q": "telescope mirror", "why": "1"}).text
     picture = re.findall(r'<svg class="bars" viewBox="0 0 400.0 16".*?</svg>', text, re.S)[0]

@@ -109,5 +109,21 @@ def test_a_hit_by_vectors_alone_has_a_best_sentence_too(library: Library) -> Non
     assert explain(hits[0]).best_sentence == "サーバーを再起動する手順をまとめる。"
 
 
+def test_the_sentence_that_decided_the_similarity_is_named_with_its_cosine(library: Library, docs: Path) -> None:
+    text = "朝は晴れて、洗濯物がよく乾いた一日だった。望遠鏡の鏡を柔らかい布で磨いてから片付けた。夜は早く寝た。"
+    (docs / "long.md").write_text(f"# 記録\n\n## 夜\n\n{text}\n", encoding="utf-8")
+    library.reindex()
+    why = explain(library.search("polish the telescope", mode="semantic", explain=True).hits[0])
+    assert why.nearest_sentence == "望遠鏡の鏡を柔らかい布で磨いてから片付けた。"
+    assert why.vector is not None
+    assert why.sentence_score is not None
+    assert why.sentence_score > why.vector.score
+
+
+def test_words_alone_are_explained_without_a_nearest_sentence(library: Library) -> None:
+    why = explain(library.search("サーバー", mode="bm25", explain=True).hits[0])
+    assert (why.nearest_sentence, why.sentence_score) == ("", None)
+
+
 def test_a_search_that_does_not_explain_computes_none_of_it(library: Library) -> None:
     assert all(hit.explanation is None for hit in library.search("京都").hits)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # A long query may match many terms, and a document may have any number of tags; a model needs this many.
 MAX_TERMS = 8
 MAX_TAGS = 20
+_SENTENCE_CHARS = 60  # on a line that names many other things
 _UNITS = 10_000  # scores are shown with four decimals
 _NOT_LETTERS = re.compile(r"[\W_]+")
 
@@ -218,6 +219,9 @@ def _arithmetic_to_dict(explanation: Explanation, score: float) -> dict[str, Any
             for term, term_score in zip(explanation.term_scores, scores, strict=True)
         ],
         "best_sentence": explanation.best_sentence,
+        "nearest_sentence": None
+        if explanation.sentence_score is None
+        else {"text": explanation.nearest_sentence, "score": round_score(explanation.sentence_score)},
     }
 
 
@@ -240,6 +244,10 @@ def explanation_text(explanation: Explanation, score: float) -> str:
         parts.append(f"bm25 {explanation.bm25.score:.3f} (rank {explanation.bm25.rank})")
     if explanation.vector:
         parts.append(f"vector {explanation.vector.score:.3f} (rank {explanation.vector.rank})")
+    if explanation.sentence_score is not None:
+        sentence = " ".join(explanation.nearest_sentence.split())
+        sentence = sentence if len(sentence) <= _SENTENCE_CHARS else f"{sentence[:_SENTENCE_CHARS].rstrip()}…"
+        parts.append(f"nearest sentence {explanation.sentence_score:.3f} {sentence}")
     if len(arithmetic["parts"]) > 1:
         points = " + ".join(f"{part['arm']} {part['points']:.4f}" for part in arithmetic["parts"])
         parts.append(f"score {score:.4f} = {points}")

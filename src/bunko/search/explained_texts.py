@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from bunko.errors import EmbedderError
 from bunko.protocols import Embedder
+from bunko.search.nearest_sentence import nearest_sentence
 from bunko.text import analyzer
 from bunko.text.normalise import normalise
 from bunko.text.sentences import sentence_ranges
@@ -38,7 +39,17 @@ def _explain(hit: Hit, query: str, embedder: Embedder | None) -> Hit:
     best = _best_by_terms(sentences, terms)
     if not best and sentences and embedder is not None and not embedder.is_remote:
         best = _best_by_vectors(sentences[:_MAX_COMPARED], query, embedder)
-    return replace(hit, explanation=replace(hit.explanation, term_scores=terms, best_sentence=_shorten(best)))
+    nearest = nearest_sentence(hit)
+    return replace(
+        hit,
+        explanation=replace(
+            hit.explanation,
+            term_scores=terms,
+            best_sentence=_shorten(best),
+            nearest_sentence=nearest,
+            sentence_score=hit.explanation.sentence_score if nearest else None,
+        ),
+    )
 
 
 def _fields(hit: Hit) -> list[tuple[str, str]]:

@@ -33,6 +33,7 @@ def explain_rows(
     parts_of, fusion_name = _fusion_parts(view, analysis, request, arms, scores, rows)
     table = dict(zip(rows, view.term_scores(analysis.terms, rows, k1=request.k1, b=request.b), strict=True))
     lanes = {row: _lane(analysis, table[row], has_score=row in lexical_scores) for row in rows}
+    sentences = arms.nearest.sentences if arms.nearest else {}
     gram_scores = _gram_scores(view, analysis, [row for row in rows if lanes[row] == "gram"], where)
     explanations = {}
     for row, term_scores in table.items():
@@ -52,6 +53,7 @@ def explain_rows(
             fusion_name,
             _build_parts(parts_of(row), lexical_scores.get(row), semantic_scores.get(row)),
             tuple(details),
+            sentence_score=sentences[row].cosine if row in sentences else None,
         )
     return explanations
 

@@ -42,4 +42,5 @@ def _build_hit(chunk_row: ChunkRow, ranked_row: RankedRow, tools: Mapping[int, s
         ranked_row.bm25_score,
         ranked_row.combined_score,
         ranked_row.why,
+        sentence=ranked_row.sentence,
     )

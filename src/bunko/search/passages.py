@@ -11,6 +11,7 @@ from bunko.readers.outline import Heading, unify_line_ends
 from bunko.readers.outlines import scan_outline
 from bunko.readers.places import place_of
 from bunko.records import StoredDocument
+from bunko.search.nearest_sentence import nearest_sentence
 from bunko.text import analyzer
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, add_highlights, cut_offset, highlight_ranges, snippet_range
@@ -93,7 +94,8 @@ def extract_passages(
         if size == "snippet":
             query_terms = query_terms or snippet_terms(query)
             chunk_text = document.text[hit.chunk.start : hit.chunk.end]
-            offsets = snippet_range(chunk_text, query_terms, max_chars or SNIPPET_CHARS)
+            sentence = nearest_sentence(hit)
+            offsets = snippet_range(chunk_text, query_terms, max_chars or SNIPPET_CHARS, sentence=sentence)
             text_range = _TextRange(hit, document, *(hit.chunk.start + offset for offset in offsets))
         else:
             text_range = _TextRange(hit, document, *_extract_range(hit, document, size))

@@ -13,7 +13,7 @@ from bunko.search.arms import Arms, FusedScores, rank_arms
 from bunko.search.explanations import explain_rows
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
 from bunko.search.request import RankRequest
-from bunko.search.similarity import similarities, sort_by_score
+from bunko.search.similarity import add_sentences, similarities, sort_by_score
 from bunko.types import Explanation
 
 
@@ -26,6 +26,7 @@ class RankedRow(NamedTuple):
     bm25_score: float | None
     combined_score: float | None
     why: Explanation | None
+    sentence: int | None = None  # the position of its nearest sentence
 
 
 def rank_rows(
@@ -40,8 +41,11 @@ def rank_rows(
     arms = rank_arms(view, query, analysis, embedder, request, where)
     scores = fuse(view, analysis, request, arms, noise_floor=embedder.noise_floor if embedder else -1.0)
     rows = select_rows(view, request, scores, partial(have_every_word, view, analysis))
+    if request.explain and arms.nearest is not None:
+        arms = arms._replace(nearest=add_sentences(view, arms.nearest, rows))
     explanations = explain_rows(view, analysis, request, arms, scores, rows, where) if request.explain else {}
     has_combined_score = request.has_combined_score
+    sentences = arms.nearest.sentences if arms.nearest else {}
     lexical_scores, semantic_scores, final_scores = scores
     return [
         RankedRow(
@@ -51,6 +55,7 @@ def rank_rows(
             lexical_scores.get(row),
             final_scores[row] if has_combined_score else None,
             explanations.get(row),
+            sentences[row].position if row in sentences else None,
         )
         for row in rows
     ]

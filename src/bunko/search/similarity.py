@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bunko.protocols import IndexView
-from bunko.records import NearestRows, Ranking
+from bunko.records import NearestRows, Ranking, SentenceMatch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,14 +27,22 @@ def most_similar(
     """Return the k rows that are most similar to a query, among the rows with the highest cosine."""
     nearest = view.nearest(vector, max(_CANDIDATE_FACTOR * k, _MIN_CANDIDATES), where=where)
     rows, cosines = nearest.ranking
-    scores = dict(zip(rows, _with_sentences(view, vector, rows, cosines), strict=True))
+    matches = view.best_sentences(vector, rows)
+    scores = dict(zip(rows, _mean_cosines(cosines, matches), strict=True))
     best = sort_by_score(view, scores)[:k]
-    return nearest._replace(ranking=Ranking(best, [scores[row] for row in best]))
+    sentences = {row: match for row, match in zip(rows, matches, strict=True) if match is not None}
+    return nearest._replace(ranking=Ranking(best, [scores[row] for row in best]), sentences=sentences)
 
 
 def similarities(view: IndexView, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
     """Return how similar rows are to a query; 0 without a vector."""
-    return _with_sentences(view, vector, rows, view.cosines(vector, rows))
+    return _mean_cosines(view.cosines(vector, rows), view.best_sentences(vector, rows))
+
+
+def add_sentences(view: IndexView, nearest: NearestRows, rows: Sequence[int]) -> NearestRows:
+    """Return nearest rows that also know the nearest sentences of other rows."""
+    sentences = dict(zip(rows, view.best_sentences(nearest.query_vector, rows), strict=True))
+    return nearest._replace(sentences={row: match for row, match in sentences.items() if match is not None})
 
 
 def sort_by_score(view: IndexView, scores: Mapping[int, float]) -> list[int]:
@@ -46,10 +54,7 @@ def sort_by_score(view: IndexView, scores: Mapping[int, float]) -> list[int]:
     return rows
 
 
-def _with_sentences(
-    view: IndexView, vector: npt.NDArray[np.float32], rows: Sequence[int], cosines: Sequence[float]
-) -> list[float]:
-    matches = view.best_sentences(vector, rows)
+def _mean_cosines(cosines: Sequence[float], matches: Sequence[SentenceMatch | None]) -> list[float]:
     return [
         cosine if match is None else (cosine + match.cosine) / 2 for cosine, match in zip(cosines, matches, strict=True)
     ]

@@ -65,22 +65,39 @@ def highlight_ranges(text: str, terms: SnippetTerms) -> list[tuple[int, int]]:
     return ranges
 
 
-def snippet_range(text: str, terms: SnippetTerms, size: int = SNIPPET_CHARS) -> tuple[int, int]:
+def snippet_range(text: str, terms: SnippetTerms, size: int = SNIPPET_CHARS, *, sentence: str = "") -> tuple[int, int]:
     """Return the range of at most `size` characters that matches the terms best.
 
-    It begins and ends with a sentence if one fits, else with a word; without a match it is the beginning.
+    It begins and ends with a sentence if one fits, else with a word; without a match it shows `sentence`, if that is in
+    the text, or the beginning.
     """
     text_start, text_end = _trim_blanks(text, 0, len(text))
     if text_end - text_start <= size:
         return text_start, text_end
     words = _locate_words(text)
-    best = _best_range(_match_words(text, words, terms), terms.weights, size) or (text_start, text_start)
+    best = (
+        _best_range(_match_words(text, words, terms), terms.weights, size)
+        or _short_range(find_sentence(text, sentence), size)
+        or (text_start, text_start)
+    )
     sentence_borders = sentence_ends(text)
     start = _snippet_start(text, words, sentence_borders, best, size, text_start)
     end = min(text_end, start + size)
     if end < text_end:
         end = _snippet_end(words, sentence_borders, best[1], start, end, size)
     return _trim_blanks(text, start, end)
+
+
+def find_sentence(text: str, sentence: str) -> tuple[int, int] | None:
+    """Return the range of a sentence, or of its longest line, in a text whose lines may have been joined."""
+    for part in (sentence, " ".join(sentence.split()), max(sentence.splitlines(), key=len, default="").strip()):
+        if part and (start := text.find(part)) >= 0:
+            return start, start + len(part)
+    return None
+
+
+def _short_range(text_range: tuple[int, int] | None, size: int) -> tuple[int, int] | None:
+    return (text_range[0], min(text_range[1], text_range[0] + size)) if text_range else None
 
 
 def _snippet_start(

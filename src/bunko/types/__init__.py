@@ -275,6 +275,8 @@ class Explanation:
     parts: tuple[ScorePart, ...] = ()
     term_scores: tuple[TermScore, ...] = ()
     best_sentence: str = ""
+    nearest_sentence: str = ""  # by vectors: its cosine is half of the similarity, that of the whole text the other
+    sentence_score: float | None = None  # that cosine; None: the index has no vectors of its sentences
     reranker: ArmScore | None = None  # None: it was not reranked
 
 
@@ -297,6 +299,7 @@ class Hit:
     reranker_score: float | None = None  # None: it was not reranked
     trust: str = ""  # web: written by somebody else; empty if the user chose the documents
     fetched_at: str = ""  # when it was fetched from the web
+    sentence: int | None = None  # which of its sentences is nearest to the query by vectors, counted from 0
     more_in_document: int = 0  # hits of the same document that were left out in favour of others
 
     @property

@@ -16,18 +16,19 @@ from bunko.interfaces.cli.result_fields import Tools, body_text, heading_labels,
 from bunko.interfaces.cli.rows import best_window, join_paragraphs, wrap_rows
 from bunko.interfaces.cli.tables import format_age, new_console, plain_text, print_message, shorten_path, shorten_text
 from bunko.interfaces.serialize import explanation_text
+from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import PARTIAL_EXTRACTS, snippet_terms
-from bunko.text.snippets import find_matches
+from bunko.text.snippets import TermMatch, find_matches, find_sentence
 
 if TYPE_CHECKING:
     from bunko.interfaces.cli.rows import Row
     from bunko.library.page import Page
     from bunko.search.paging import PageItem
-    from bunko.text.snippets import SnippetTerms, TermMatch
+    from bunko.text.snippets import SnippetTerms
 
 # Enough of a hit to recognise it, and three hits on a small terminal; --json prints all of it.
 DEFAULT_LINES = 6
-EXPLANATION_LINES = 3  # more with --explain
+EXPLANATION_LINES = 4  # more with --explain
 _INDENT = 4
 _TAB = "    "
 _MAX_TOOL_CELLS = 20
@@ -148,7 +149,8 @@ class _View:
         if count is not None and len(rows) > count:
             if count < 1:
                 return []
-            start = best_window(rows, matches, self.terms.weights, count)
+            shown = matches or _as_match(find_sentence(text, nearest_sentence(passage.hit)))
+            start = best_window(rows, shown, self.terms.weights, count)
             is_cut_before = is_cut_before or start > 0
             is_cut_after = is_cut_after or start + count < len(rows)
             rows = rows[start : start + count]
@@ -175,6 +177,10 @@ class _View:
 
     def _indented(self, text: str, style: str) -> Text:
         return plain_text(" " * _INDENT + text, style)
+
+
+def _as_match(sentence: tuple[int, int] | None) -> list[TermMatch]:
+    return [TermMatch(*sentence, "")] if sentence else []
 
 
 def _highlight(text: str, row: Row, matches: Sequence[TermMatch]) -> Text:

@@ -20,6 +20,7 @@ from bunko.interfaces.cli.result_fields import (
     memo_label,
 )
 from bunko.interfaces.serialize import explanation_text, page_to_dict, round_score
+from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import snippet_terms
 from bunko.text.snippets import snippet_range
 
@@ -108,7 +109,7 @@ def to_markdown(page: Page, tools: Tools) -> str:
 
 def _snippet(item: PageItem, terms: SnippetTerms) -> str:
     text = " ".join(body_text(item, titles=(item.passage.hit.title,)).split())
-    start, end = snippet_range(text, terms, _LIST_CHARS)
+    start, end = snippet_range(text, terms, _LIST_CHARS, sentence=nearest_sentence(item.passage.hit))
     return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
 

@@ -11,6 +11,7 @@ from bunko.interfaces.cli.result_fields import body_text, heading_labels, locati
 from bunko.interfaces.page.query import PageQuery, document_address
 from bunko.interfaces.page.why import Why, explain_result
 from bunko.interfaces.text import single_line
+from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import display_label, snippet_terms
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SnippetTerms, highlight_ranges, snippet_range
@@ -97,11 +98,11 @@ def _is_mostly_ascii(text: str) -> bool:
     return 2 * len(beginning.encode("ascii", "ignore")) >= len(beginning)
 
 
-def _excerpt(text: str, terms: SnippetTerms) -> list[TextSegment]:
-    """Return the part of a text around the terms of the query."""
+def _excerpt(text: str, terms: SnippetTerms, sentence: str) -> list[TextSegment]:
+    """Return the part of a text around the terms of the query, or without any around the nearest sentence."""
     paragraph = as_paragraph(text)
     size = _EXCERPT_CHARS if _is_mostly_ascii(paragraph) else _JAPANESE_EXCERPT_CHARS
-    start, end = snippet_range(paragraph, terms, size)
+    start, end = snippet_range(paragraph, terms, size, sentence=sentence)
     before, after = "… " if start else "", " …" if end < len(paragraph) else ""
     # Marked as parts of the whole text, whose words are known already.
     marks = [(max(first, start), min(last, end)) for first, last in highlight_ranges(paragraph, terms)]
@@ -131,7 +132,7 @@ def _build_result(item: PageItem, number: int, query: PageQuery, terms: SnippetT
         key=key,
         name=name,
         trail=trail,
-        excerpt=_excerpt(text, terms),
+        excerpt=_excerpt(text, terms, as_paragraph(nearest_sentence(hit))),
         tool=single_line(hit.tool),
         uri=hit.uri,
         location=single_line(location(passage)),

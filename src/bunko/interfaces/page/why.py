@@ -64,6 +64,8 @@ class Why:
     hidden_terms: int
     hidden_score: str
     best_sentence: str
+    nearest_sentence: str
+    sentence_score: str  # its cosine; empty if the vectors of sentences decided nothing
     reranker: ArmScore | None
     width: float = WIDTH
 
@@ -75,6 +77,7 @@ def explain_result(hit: Hit) -> Why:
     terms = sorted(why["term_scores"], key=lambda term: -term["score"])
     visible, hidden = terms[:_MAX_TERMS], terms[_MAX_TERMS:]
     highest = max((term["score"] for term in terms), default=0.0)
+    nearest = why["nearest_sentence"]
     return Why(
         lane=why["lane"],
         fusion=why["fusion"],
@@ -85,6 +88,8 @@ def explain_result(hit: Hit) -> Why:
         hidden_terms=len(hidden),
         hidden_score=f"{sum(term['score'] for term in hidden):.4f}",
         best_sentence=remove_hidden_chars(why["best_sentence"]),
+        nearest_sentence=remove_hidden_chars(nearest["text"] if nearest else ""),
+        sentence_score=f"{nearest['score']:.4f}" if nearest else "",
         reranker=hit.explanation.reranker,
     )
 

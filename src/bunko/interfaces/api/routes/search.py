@@ -103,6 +103,13 @@ class TermScoreFields(TypedDict):
     fields: list[str]
 
 
+class SentenceFields(TypedDict):
+    """A sentence and its cosine with the query."""
+
+    text: str
+    score: float | None
+
+
 class ExplanationFields(TypedDict):
     """Why a hit was found; the points of its parts add up to its score."""
 
@@ -116,6 +123,7 @@ class ExplanationFields(TypedDict):
     parts: list[ScorePartFields]
     term_scores: list[TermScoreFields]
     best_sentence: str
+    nearest_sentence: SentenceFields | None  # by vectors; None without them, or if a title is nearer
 
 
 class LeftOut(TypedDict):
