@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-
-import anyio
 
 _log = logging.getLogger("bunko.mcp")
 
@@ -17,11 +16,13 @@ _MAX_WAITING_REPORTS = 16  # more are dropped: the client reads slowly
 
 
 class ProgressReports:
-    """The reports of one call, from its thread to its client."""
+    """The reports of one call, from its thread to its client; most calls have none, so the first starts the sending."""
 
     def __init__(self, send: Callable[[float, float, str], Awaitable[None]]) -> None:
         self._send, self._loop, self._last_report, self._last_done = send, asyncio.get_running_loop(), 0.0, -1.0
-        self._queue, self._waiting = anyio.create_memory_object_stream[tuple[float, float, str]](_MAX_WAITING_REPORTS)
+        self._waiting: deque[tuple[float, float, str]] = deque()
+        self._sender: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def report(self, done: float, total: float, message: str) -> None:
         """Report from the thread of the call; it never waits. MCP allows only numbers that grow."""
@@ -32,18 +33,27 @@ class ProgressReports:
                 self._loop.call_soon_threadsafe(self._put, (done, total, message))
 
     def _put(self, report: tuple[float, float, str]) -> None:
-        with suppress(anyio.WouldBlock, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._queue.send_nowait(report)
+        if self._is_closed or len(self._waiting) >= _MAX_WAITING_REPORTS:
+            return
+        self._waiting.append(report)
+        if self._sender is None or self._sender.done():
+            self._sender = self._loop.create_task(self._send_all())
 
-    async def send_all(self) -> None:
-        """Send reports until the call ends."""
-        with self._waiting:
-            async for report in self._waiting:
-                try:
-                    await self._send(*report)
-                except Exception:  # the client has gone; the call ends by itself
-                    _log.debug("A progress report was not sent", exc_info=True)
+    async def _send_all(self) -> None:
+        while self._waiting:
+            try:
+                await self._send(*self._waiting.popleft())
+            except Exception:  # the client has gone; the call ends by itself
+                _log.debug("A progress report was not sent", exc_info=True)
 
-    def close(self) -> None:
-        """Take no more reports; those that wait are still sent."""
-        self._queue.close()
+    async def send_waiting(self) -> None:
+        """Take no more reports, and send those that wait."""
+        self._is_closed = True
+        if self._sender is not None:
+            await self._sender
+
+    def stop(self) -> None:
+        """Send nothing more: the call was cancelled."""
+        self._is_closed = True
+        if self._sender is not None:
+            self._sender.cancel()

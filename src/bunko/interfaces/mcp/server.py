@@ -184,19 +184,17 @@ class BunkoServer(Server[None]):
     async def _call_tool(self, ctx: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         caller = self._caller(ctx)
         progress = ProgressReports(ctx.session.report_progress)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(progress.send_all)
-            try:
-                outcome = await self._run_tool(params, progress, caller)
-            finally:
-                progress.close()
-        if isinstance(outcome, MCPError):  # raised here, because the group of tasks would wrap it
-            raise outcome
-        return outcome
+        try:
+            result = await self._run_tool(params, progress, caller)
+            await progress.send_waiting()
+        except BaseException:
+            progress.stop()
+            raise
+        return result
 
     async def _run_tool(
         self, params: types.CallToolRequestParams, progress: ProgressReports, caller: Caller
-    ) -> types.CallToolResult | MCPError:
+    ) -> types.CallToolResult:
         stop = threading.Event()
 
         def work() -> ToolReply:
@@ -214,8 +212,8 @@ class BunkoServer(Server[None]):
             raise
         except BunkoError as error:
             return _error_result(error_text(error))
-        except MCPError as error:
-            return error
+        except MCPError:
+            raise
         except Exception as error:
             _log.exception("%s failed", params.name)
             return _error_result(
