@@ -80,7 +80,7 @@ def resource_address(assistant_name: str, uri: str) -> str:
 
 def readable_address(assistant_name: str, uri: str) -> str:
     """Return the same address with the letters of all languages as they are: encoded, each would cost many tokens."""
-    path = "".join(char if char.isalnum() else quote(char) for char in uri)
+    path = quote(uri) if uri.isascii() else "".join(char if char.isalnum() else quote(char) for char in uri)
     return f"{ADDRESS_SCHEME}://{assistant_name}/{path}"
 
 

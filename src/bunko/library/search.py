@@ -256,11 +256,11 @@ class Searcher:
 
         Without `join_chunks`, hits whose passage is their chunk stay apart. See `extract_passages` for the rest.
         """
-        extract_of = self._extract_of(extract)
+        extract_of, documents = self._extract_of(extract), self._documents_of(hits)
         if not join_chunks and max_chars is None and all(extract_of(hit) == "chunk" for hit in hits):
-            return chunk_passages(hits, self.document_of)
+            return chunk_passages(hits, documents)
         return extract_passages(
-            hits, self.document_of, extract_of, already_returned=already_returned, query=query, max_chars=max_chars
+            hits, documents, extract_of, already_returned=already_returned, query=query, max_chars=max_chars
         )
 
     def _extract_of(self, extract: Extract | None) -> Callable[[Hit], Extract]:
@@ -270,11 +270,24 @@ class Searcher:
         extract_by_tool: dict[str, Extract] = {tool.name: tool.options.extract or "chunk" for tool in tools}
         return lambda hit: extract_by_tool.get(hit.tool, "chunk")
 
+    def _documents_of(self, hits: Sequence[Hit]) -> Callable[[Hit], StoredDocument | None]:
+        """Read the documents of all hits at once, and return what finds that of a hit."""
+        uris_by_tool: dict[str, dict[str, None]] = {}
+        for hit in hits:
+            uris_by_tool.setdefault(hit.tool, {})[hit.uri] = None
+        documents = {
+            tool: self._store.documents.get_all(self._tool_id(tool), tuple(uris)) for tool, uris in uris_by_tool.items()
+        }
+        return lambda hit: documents[hit.tool].get(hit.uri)
+
     def document_of(self, hit: Hit) -> StoredDocument | None:
         """Return the document of a hit."""
-        if hit.tool not in self._tool_ids:
-            self._tool_ids[hit.tool] = catalog.get_tool(self._store, hit.tool).id
-        return self._store.documents.get(self._tool_ids[hit.tool], hit.uri)
+        return self._store.documents.get(self._tool_id(hit.tool), hit.uri)
+
+    def _tool_id(self, name: str) -> int:
+        if name not in self._tool_ids:
+            self._tool_ids[name] = catalog.get_tool(self._store, name).id
+        return self._tool_ids[name]
 
     def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
         """Return whether a cited passage is still in its document, importing changes first."""

@@ -101,6 +101,9 @@ class DocumentStore(Protocol):
     def get(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return the document with this URI, or None."""
 
+    def get_all(self, tool_id: int, uris: Sequence[str]) -> dict[str, StoredDocument]:
+        """Return the documents with these URIs that exist, by URI."""
+
     def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
         """Return the chunks with these ids that still exist."""
 

@@ -246,14 +246,15 @@ def _extract_range(hit: Hit, document: StoredDocument, extract: Extract) -> tupl
 def _build_passage(hit: Hit, document: StoredDocument, start: int, end: int) -> Passage:
     full_text = unify_line_ends(document.text)
     first = full_text.count("\n", 0, start) + 1
-    last = first + full_text.count("\n", start, max(start, end - 1))
+    last_char = max(start, end - 1)
+    last = first + full_text.count("\n", start, last_char)
     file_lines = document.lines
     # A citation names lines: if the whole document is on one line of its file, hash all of it.
-    lines = full_text.split("\n") if file_lines.is_single_line else full_text.split("\n")[first - 1 : last]
+    whole_lines = full_text if file_lines.is_single_line else _extend_to_lines(full_text, start, last_char)
     text = document.text[start:end]
     if (start, end) == (hit.chunk.start, hit.chunk.end):
         text = hit.chunk.text  # a table row includes the table's header
-    digest = passage_hash(document.content_hash, lines)
+    digest = passage_hash(document.content_hash, whole_lines.split("\n"))
     chars_before, chars_after = (
         len(document.text[document.body_start : start].strip()),
         len(document.text[end:].strip()),
@@ -270,3 +271,9 @@ def _build_passage(hit: Hit, document: StoredDocument, start: int, end: int) -> 
         chars_after,
         place_of(full_text, document.media_type, first, last),
     )
+
+
+def _extend_to_lines(text: str, first_char: int, last_char: int) -> str:
+    """Return the lines that two characters and all between them are on."""
+    line_end = text.find("\n", last_char)
+    return text[text.rfind("\n", 0, first_char) + 1 : len(text) if line_end < 0 else line_end]

@@ -101,6 +101,19 @@ def test_documents_are_listed_in_order_and_found_by_their_hash(store: Store) -> 
     assert store.documents.get(tool.id, "nowhere") is None
 
 
+def test_several_documents_are_read_at_once(store: Store) -> None:
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
+    long_path = f"{'文' * 2000}.md"
+    store.documents.write(tool.id, upsert=[prepared(uri, uri) for uri in ("a.md", "b.md", "c\\ \x00.md", long_path)])
+    store.documents.write(other.id, upsert=[prepared("d.md", "d")])
+    uris = ["c\\ \x00.md", "nowhere", "a.md", "d.md", long_path]
+    documents = store.documents.get_all(tool.id, uris)
+    assert set(documents) == {"a.md", "c\\ \x00.md", long_path}
+    assert documents == {uri: store.documents.get(tool.id, uri) for uri in documents}
+    assert all(document.uri == document.text == uri for uri, document in documents.items())
+    assert store.documents.get_all(tool.id, []) == {}
+
+
 def test_a_whole_document_comes_back_as_it_was_put(store: Store) -> None:
     tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
     table = Chunk(0, 0, 2, 1, 1, "| h |\n| a |", "", ())  # its text is not the range it stands in

@@ -87,6 +87,12 @@ class MemoryDocuments:
         return tables.generation
 
     @with_lock
+    def get_all(self, tool_id: int, uris: Sequence[str]) -> dict[str, StoredDocument]:
+        """Return the documents with these URIs that exist, by URI."""
+        documents = {uri: self.get(tool_id, uri) for uri in uris}
+        return {uri: document for uri, document in documents.items() if document is not None}
+
+    @with_lock
     def get(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return the document with this URI, or None."""
         row = self._tables.documents.get((tool_id, uri))

@@ -7,7 +7,7 @@ quoted reserved words, no empty lists. What only one of them understands stands 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -139,7 +139,7 @@ def retried_until_commit(method: Callable[Concatenate[S, P], R]) -> Callable[Con
     return run
 
 
-def placeholders(values: Sequence[Any]) -> str:
+def placeholders(values: Collection[Any]) -> str:
     """Return a comma-separated question mark for each value, for an SQL list; an empty list matches nothing."""
     return ",".join("?" * len(values)) or "NULL"
 

@@ -121,18 +121,37 @@ class SqlDocuments:
 
     def get(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return the document with this URI, or None."""
+        return self.get_all(tool_id, (uri,)).get(uri)
+
+    def get_all(self, tool_id: int, uris: Sequence[str]) -> dict[str, StoredDocument]:
+        """Return the documents with these URIs that exist, by URI."""
+        uri_by_key = {self._database.key_of(uri): uri for uri in uris}
+        key = self._database.uri_key("uri")
         rows = self._database.rows(
-            "SELECT title, date, modified_ns, last_line, tags, content_hash, media_type, text, body, first_line"
-            f" FROM documents WHERE tool_id = ? AND {self._database.uri_key('uri')} = ?",
-            (tool_id, self._database.key_of(uri)),
-            types=(TEXT, TEXT, INTEGER, INTEGER, TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER),
+            f"SELECT {key}, title, date, modified_ns, last_line, tags, content_hash, media_type, text, body, first_line"
+            f" FROM documents WHERE tool_id = ? AND {key} IN ({placeholders(uri_by_key)})",
+            (tool_id, *uri_by_key),
+            types=(TEXT, TEXT, TEXT, INTEGER, INTEGER, TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER),
         )
-        for title, date, modified_ns, last_line, tags, content_hash, media_type, text, body_start, first_line in rows:
-            date, lines = effective_date(date, modified_ns, last_line), LineSpan(first_line, last_line)
-            with self._database.decode_values():
-                tags = decode_strings(tags)
-            return StoredDocument(uri, title, date, tags, content_hash, media_type, text, body_start, lines)
-        return None
+        documents = {}
+        with self._database.decode_values():
+            for (
+                key,
+                title,
+                date,
+                modified_ns,
+                last_line,
+                tags,
+                content_hash,
+                media_type,
+                text,
+                body,
+                first_line,
+            ) in rows:
+                date, lines = effective_date(date, modified_ns, last_line), LineSpan(first_line, last_line)
+                facts = (title, date, decode_strings(tags), content_hash, media_type, text, body, lines)
+                documents[uri_by_key[key]] = StoredDocument(uri_by_key[key], *facts)
+        return documents
 
     def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
         """Return the chunks with these ids that still exist."""
