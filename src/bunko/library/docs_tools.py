@@ -25,10 +25,16 @@ class DocsTools:
 
     def __init__(self, tools: ToolStore, docs_dir: Path) -> None:
         self._tools, self._docs_dir = tools, docs_dir
+        self._last_bound: tuple[list[Tool], list[Tool]] = ([], [])
 
     def all(self) -> list[Tool]:
         """Return the tool of the folder, which reads that folder whatever the library says."""
-        return [self._bind(tool) for tool in self._tools.all() if tool.name in _NAMES]
+        stored_tools = self._tools.all()
+        last_tools, bound_tools = self._last_bound
+        if stored_tools != last_tools:
+            bound_tools = [self._bind(tool) for tool in stored_tools if tool.name in _NAMES]
+            self._last_bound = (stored_tools, bound_tools)
+        return list(bound_tools)
 
     def count_ignored(self) -> int:
         """Return how many tools are left out."""

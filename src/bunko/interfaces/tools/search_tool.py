@@ -93,5 +93,5 @@ def search(call: ToolCall, tool: str | None) -> ToolReply:
         token_budget=library.settings.serve.max_result_tokens,
     )
     page = library.page(request, overhead_tokens=partial(answers.overhead_tokens, detailed=detailed))
-    several_tools = page.several_tools or (tool is None and len(library.tools()) > 1)
+    several_tools = page.several_tools or (tool is None and len(page.assistant_names) > 1)
     return answers.search_reply(page, detailed=detailed, several_tools=several_tools)

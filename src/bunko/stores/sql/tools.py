@@ -30,12 +30,17 @@ class SqlTools:
 
     def __init__(self, database: Database, machine: str = "") -> None:
         self._database, self._machine = database, machine
+        self._last_read: tuple[list[tuple[Any, ...]], list[Tool]] = ([], [])  # every search reads them several times
 
     def all(self) -> list[Tool]:
-        """Return all tools, sorted by name."""
+        """Return all tools, sorted by name; those that have not changed may be the same objects as before."""
         rows = self._database.rows(f"SELECT {_COLUMNS} FROM tools ORDER BY name", types=_COLUMN_TYPES)
-        with self._database.decode_values():
-            return [_tool_from_row(row) for row in rows]
+        last_rows, tools = self._last_read
+        if rows != last_rows:
+            with self._database.decode_values():
+                tools = [_tool_from_row(row) for row in rows]
+            self._last_read = (rows, tools)
+        return list(tools)
 
     @retried
     def put(self, tool: Tool) -> Tool:
