@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 # The nearest rows by their own vectors whose sentences are compared, as a multiple of the rows wanted.
-_CANDIDATE_FACTOR, _MIN_CANDIDATES = 3, 100
+_CANDIDATE_FACTOR, _MIN_CANDIDATES = 2, 60
 
 
 def most_similar(

@@ -66,27 +66,48 @@ def best_sentences(
     snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[int]
 ) -> list[SentenceMatch | None]:
     """Return for each row its sentence with the highest cosine; None if it has none of this embedder."""
+    if not rows:
+        return []
     matches: list[SentenceMatch | None] = [None] * len(rows)
-    locations = np.array([snapshot.locate(row) for row in rows], np.intp).reshape(-1, 2)
-    for view_index in np.unique(locations[:, 0]).tolist():
-        selected = np.flatnonzero(locations[:, 0] == view_index)
-        starts, vectors = snapshot.views[view_index].segment.sentences
-        if vectors.shape[1] != len(vector):
-            continue
-        first = starts[locations[selected, 1]]
-        counts = starts[locations[selected, 1] + 1] - first
-        selected, first, counts = selected[counts > 0], first[counts > 0], counts[counts > 0]
-        if not len(selected):
-            continue
-        begins = np.cumsum(counts) - counts
-        positions = np.arange(int(counts.sum())) - np.repeat(begins - first, counts)
-        cosines = vectors[positions].astype(np.float32) @ (vector / np.float32(127))
-        best = np.maximum.reduceat(cosines, begins)
-        # The first of equal ones, so that the answer does not depend on how rows are spread over segments.
-        hits = np.flatnonzero(cosines == np.repeat(best, counts))
-        owners = np.searchsorted(begins, hits, side="right") - 1
-        _, first_hits = np.unique(owners, return_index=True)
-        numbers = hits[first_hits] - begins
-        for index, cosine, number in zip(selected.tolist(), best.tolist(), numbers.tolist(), strict=True):
-            matches[index] = SentenceMatch(cosine, number)
+    row_array = np.array(rows, np.intp)
+    if len(snapshot.views) == 1:
+        _add_matches(matches, range(len(rows)), snapshot.views[0].segment, row_array, vector)
+        return matches
+    view_indexes = np.searchsorted(snapshot.row_offsets, row_array, side="right") - 1
+    for view_index in np.unique(view_indexes).tolist():
+        selected = np.flatnonzero(view_indexes == view_index)
+        positions = row_array[selected] - snapshot.row_offsets[view_index]
+        _add_matches(matches, selected.tolist(), snapshot.views[view_index].segment, positions, vector)
     return matches
+
+
+def _add_matches(
+    matches: list[SentenceMatch | None],
+    indexes: Sequence[int],
+    segment: Segment,
+    rows: npt.NDArray[np.intp],
+    vector: npt.NDArray[np.float32],
+) -> None:
+    """Find the best sentence of rows of one segment; `indexes` say where their matches belong."""
+    starts, vectors = segment.sentences
+    if vectors.shape[1] != len(vector):
+        return
+    first = starts[rows]
+    counts = starts[rows + 1] - first
+    if not counts.all():
+        has_sentences = counts > 0
+        indexes = [index for index, has_any in zip(indexes, has_sentences.tolist(), strict=True) if has_any]
+        first, counts = first[has_sentences], counts[has_sentences]
+    if not len(counts):
+        return
+    begins = np.cumsum(counts) - counts
+    positions = np.repeat(first - begins, counts)
+    positions += np.arange(len(positions))
+    cosines = vectors[positions].astype(np.float32) @ (vector / np.float32(127))
+    best = np.maximum.reduceat(cosines, begins)
+    # The first of equal ones, so that the answer does not depend on how rows are spread over segments.
+    hits = np.flatnonzero(cosines == np.repeat(best, counts))
+    if len(hits) > len(best):
+        hits = hits[np.searchsorted(hits, begins)]
+    for index, cosine, number in zip(indexes, best.tolist(), (hits - begins).tolist(), strict=True):
+        matches[index] = SentenceMatch(cosine, number)
