@@ -89,7 +89,7 @@ def application(docs: Path) -> Any:
 
     desk = Counter(opener, toolsets=("folder", "tools"))
     desk.library()
-    vars(http)["BunkoServer"] = Suite  # the app builds its server by this name
+    vars(server)["BunkoServer"] = Suite  # the app builds its server by this name
     server._POLL_SECONDS = 0.1  # the suite waits a second and a half for news, on whatever machine
     app = http.build_app(desk, token=TOKEN, host="127.0.0.1")
 
