@@ -62,7 +62,14 @@ def lost_reason(recorded: str, embedder: Embedder | None) -> str:
         return f"its embedder {name} is not in the settings"
     if missing_reason(recorded, embedder):
         return f"{name} cannot be used"
+    if is_earlier_model(recorded, embedder):
+        return f"the model {name} is newer than its vectors"
     return f"the options or files of {name} have changed since its vectors were computed"
+
+
+def is_earlier_model(recorded: str, embedder: Embedder | None) -> bool:
+    """Return whether vectors were computed with the bundled model of an earlier bunko."""
+    return embedder is not None and recorded.startswith("static:") and embedder.label.startswith("static:")
 
 
 def missing_reason(recorded: str, embedder: Embedder | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bunko.library.build_config import ToolConfig
-from bunko.library.embedder_arguments import missing_reason
+from bunko.library.embedder_arguments import is_earlier_model, missing_reason
 from bunko.library.outages import Outages
 from bunko.protocols import Embedder
 from bunko.search.request import RankRequest
@@ -56,6 +56,8 @@ def choose_embedder(tool_config: ToolConfig, outages: Outages, tools: Sequence[T
 def embedder_remedy(tool_config: ToolConfig, tool: Tool) -> str:
     """Return what to do about a tool whose embedder cannot be used."""
     reason = missing_reason(tool.built.embedder or "", tool_config.embedder())
+    if not reason and is_earlier_model(tool.built.embedder or "", tool_config.embedder()):
+        return f"Compute them again: {tool_config.rebuild_command(tool)}"
     return reason or f"Set it again, or use the current one: {tool_config.rebuild_command(tool)}"
 
 
