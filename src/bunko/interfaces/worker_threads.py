@@ -17,7 +17,7 @@ from bunko.errors import LibraryBusy
 
 T = TypeVar("T")
 
-_MAX_IDLE = 4  # threads of this process that wait for the next function: starting one takes as long as a small search
+_MAX_IDLE = 4  # threads of this process that wait for the next function, which is faster than starting one
 
 
 class Workers:

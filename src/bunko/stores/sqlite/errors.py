@@ -36,7 +36,7 @@ _SCHEMA_NAME = re.compile(r"(?<=malformed database schema) \(.*", re.DOTALL)
 class translate_errors:  # noqa: N801
     """Raise errors of SQLite and the file system inside the block as library errors."""
 
-    # A class, because a search has a dozen of these blocks, and a generator takes five times as long.
+    # A class, because a search enters a dozen of these blocks, and a generator takes longer.
     __slots__ = ("_path",)
 
     def __init__(self, path: Path) -> None:
