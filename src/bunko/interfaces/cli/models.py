@@ -57,7 +57,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 @shared_options
 @click.pass_obj
 def list_models(group_options: SharedOptions, /, **options: Any) -> None:
-    """List good local models, which are here, and which are in use."""
+    """List good local models, which are here, and which are in use.
+
+    \b
+    Example:
+      bunko models list --json
+    """
     shared = pop_shared_options(options)
     _print_models(shared, as_json=shared.as_json or group_options.as_json)
 
