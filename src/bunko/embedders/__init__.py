@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from bunko.embedders.names import display_name
 from bunko.embedders.provider import Provider, ProviderAlias
 from bunko.errors import EmbedderError, UnknownName
-from bunko.protocols import Embedder, SentenceEmbedder
 
 if TYPE_CHECKING:
-    from bunko.protocols import RemoteEmbedder
+    from bunko.protocols import Embedder, RemoteEmbedder
     from bunko.types import SentenceVectors, Vectors
 
 DEFAULT_PROVIDER = "static"
@@ -158,6 +157,9 @@ def vector_keys(embedder: Embedder, texts: Sequence[str], *, query: bool = False
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
     """Return the vectors of texts, and those of the sentences of each if the embedder computes them, else none."""
+    # Imported late: whoever only reads the options of providers needs none of it.
+    from bunko.protocols import SentenceEmbedder
+
     if isinstance(embedder, SentenceEmbedder):
         return embedder.embed_sentences(texts)
     return embed_and_check(embedder, texts), []
