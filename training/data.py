@@ -16,6 +16,8 @@ from spacing import space_words
 MAX_TOKENS = {"a": 64, "b": 160}  # tokens of each side of a pair
 MIN_SOURCE_PAIRS = 4000  # pairs of a source that form a separate group
 MIN_GROUP_PAIRS = 1000  # pairs of a group: with fewer, a batch is too easy
+EVERYDAY = "everyday+"  # begins the names of groups of everyday pairs, whose sources are smaller
+MIN_EVERYDAY_SOURCE_PAIRS, MIN_EVERYDAY_GROUP_PAIRS = 500, 300
 
 
 class Tokenizer:
@@ -76,18 +78,17 @@ class Group:
         return len(self.a.starts)
 
 
-def load(paths: list[Path], tokenizer: Tokenizer, device: str) -> list[Group]:
-    """Load all pairs, grouped by kind, languages and source."""
-    by_source: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    for line in lines(paths):
-        by_source[f"{line['kind']}:{line['la']}>{line['lb']}", line["src"]].append((line["a"], line["b"]))
-    pairs_by_group: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for (name, source), pairs in by_source.items():
-        pairs_by_group[f"{name}:{source}" if len(pairs) >= MIN_SOURCE_PAIRS else name] += pairs
+def load(paths: list[Path], tokenizer: Tokenizer, device: str, everyday: list[Path] | None = None) -> list[Group]:
+    """Load all pairs, grouped by kind, languages and source; everyday pairs are groups of their own."""
+    pairs_by_group = {
+        name: pairs for name, pairs in _group_pairs(paths, MIN_SOURCE_PAIRS).items() if len(pairs) >= MIN_GROUP_PAIRS
+    } | {
+        EVERYDAY + name: pairs
+        for name, pairs in _group_pairs(everyday or [], MIN_EVERYDAY_SOURCE_PAIRS).items()
+        if len(pairs) >= MIN_EVERYDAY_GROUP_PAIRS
+    }
     groups = []
     for name, pairs in sorted(pairs_by_group.items()):
-        if len(pairs) < MIN_GROUP_PAIRS:
-            continue
         random.Random(0).shuffle(pairs)
         token_sides = [tokenizer([pair[side] for pair in pairs]) for side in (0, 1)]
         groups.append(
@@ -96,3 +97,13 @@ def load(paths: list[Path], tokenizer: Tokenizer, device: str) -> list[Group]:
             )
         )
     return groups
+
+
+def _group_pairs(paths: list[Path], min_source_pairs: int) -> dict[str, list[tuple[str, str]]]:
+    by_source: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    for line in lines(paths):
+        by_source[f"{line['kind']}:{line['la']}>{line['lb']}", line["src"]].append((line["a"], line["b"]))
+    pairs_by_group: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for (name, source), pairs in by_source.items():
+        pairs_by_group[f"{name}:{source}" if len(pairs) >= min_source_pairs else name] += pairs
+    return pairs_by_group

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from data import Group, Side, Tokenizer, gather, load
+from data import EVERYDAY, Group, Side, Tokenizer, gather, load
 from judge import Encode, format_scores, load_sets, scores
 from torch import nn
 from torch.nn.functional import cross_entropy, embedding_bag, normalize, softplus
@@ -21,6 +21,8 @@ from torch.nn.functional import cross_entropy, embedding_bag, normalize, softplu
 SIZES = (256, 128, 64)  # a shorter vector is a prefix of the longer one
 LONG = 24  # tokens of a text that can be split in two
 ENOUGH = 2000  # such texts per group, so that the texts of a batch differ
+WINDOW = (10, 50)  # tokens of a part of a text that is about as long as a sentence
+MIN_WINDOW_TEXT = 60  # tokens of a text that such a part is taken from
 
 
 class Static(nn.Module):
@@ -80,13 +82,29 @@ def crops(side: Side, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, t
     return short, short_mask, tokens, mask & ~inside
 
 
+def pad_windows(side: Side, rows: torch.Tensor, share: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return these texts, and of a share of the long ones a part of about a sentence: sentences have vectors too."""
+    starts, lengths = side.starts[rows], side.lengths[rows]
+    sizes = (WINDOW[0] + torch.rand(len(rows), device=rows.device) * (WINDOW[1] - WINDOW[0])).long()
+    is_cut = (lengths > MIN_WINDOW_TEXT) & (torch.rand(len(rows), device=rows.device) < share)
+    offsets = (torch.rand(len(rows), device=rows.device) * (lengths - sizes).clamp(min=0)).long()
+    return gather(side.tokens, torch.where(is_cut, starts + offsets, starts), torch.where(is_cut, sizes, lengths))
+
+
+def group_weight(group: Group, options: argparse.Namespace) -> float:
+    """Return how often a group is drawn."""
+    factor = options.everyday_weight if group.name.startswith(EVERYDAY) else 1.0
+    factor *= options.qa_weight if group.name.startswith("qa:") else 1.0
+    return factor * len(group) ** options.power
+
+
 def train(groups: list[Group], tokenizer: Tokenizer, options: argparse.Namespace, device: str) -> Static:
     """Train a table and return the model."""
     torch.manual_seed(options.seed)
     model = Static(tokenizer.size, SIZES[0]).to(device)
     scale = nn.Parameter(torch.tensor(math.log(options.scale), device=device))
     optimizer = torch.optim.Adam([*model.parameters(), scale], lr=options.rate, betas=(0.9, 0.98))
-    group_weights = np.array([len(group) ** options.power for group in groups])
+    group_weights = np.array([group_weight(group, options) for group in groups])
     rng = np.random.RandomState(options.seed)
     long_rows = [(group.b.lengths >= LONG).nonzero().squeeze(1) for group in groups]
     start, step, last_loss = time.time(), 0, 0.0
@@ -100,7 +118,7 @@ def train(groups: list[Group], tokenizer: Tokenizer, options: argparse.Namespace
             same = shares_text(group.b.hashes[rows], group.b.hashes[rows])
         else:
             rows = torch.randperm(len(group), device=device)[: options.batch]
-            (a, a_mask), (b, b_mask) = group.a.pad_rows(rows), group.b.pad_rows(rows)
+            (a, a_mask), (b, b_mask) = group.a.pad_rows(rows), pad_windows(group.b, rows, options.windows)
             same = shares_text(group.a.hashes[rows], group.b.hashes[rows])
         left, right = model(a, drop_tokens(a_mask, options.drop)), model(b, drop_tokens(b_mask, options.drop))
         value = loss(left, right, scale, same)
@@ -148,6 +166,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--pairs", type=Path, nargs="+", required=True)
+    parser.add_argument("--everyday", type=Path, nargs="*", default=[], help="pairs in groups of their own")
     parser.add_argument("--judged", type=Path)
     parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--batch", type=int, default=8192)
@@ -156,13 +175,16 @@ def main() -> None:
     parser.add_argument("--power", type=float, default=0.5)
     parser.add_argument("--drop", type=float, default=0.1)
     parser.add_argument("--crops", type=float, default=0.2)
+    parser.add_argument("--windows", type=float, default=0.2, help="share of long texts seen in part")
+    parser.add_argument("--qa-weight", type=float, default=2)
+    parser.add_argument("--everyday-weight", type=float, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--trials", nargs="*", default=[], help="further runs: batch=4096,drop=0.3")
     options = parser.parse_args()
     device = "cuda"
     start = time.time()
     tokenizer = Tokenizer(options.tokenizer)
-    groups = load(options.pairs, tokenizer, device)
+    groups = load(options.pairs, tokenizer, device, options.everyday)
     print(f"{time.time() - start:.0f} s,", {group.name: len(group) for group in groups}, flush=True)
     sets = load_sets(options.judged) if options.judged else {}
     for trial in options.trials or [""]:

@@ -84,11 +84,15 @@ def passage_ranges(text: str) -> list[tuple[int, int]]:
         stripped = text[start:end].strip()
         if not stripped or (len(stripped) < _MIN_PASSAGE_CHARS and not is_last):
             continue
-        first = start + text[start:end].index(stripped[0])
-        ranges += [
-            (position, min(position + _MAX_PASSAGE_CHARS, first + len(stripped)))
-            for position in range(first, first + len(stripped), _MAX_PASSAGE_CHARS)
-        ]
+        first = text.find(stripped[0], start)
+        last = first + len(stripped)
+        if len(stripped) <= _MAX_PASSAGE_CHARS:
+            ranges.append((first, last))
+        else:
+            ranges += [
+                (position, min(position + _MAX_PASSAGE_CHARS, last))
+                for position in range(first, last, _MAX_PASSAGE_CHARS)
+            ]
         start = end
     return ranges
 
