@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import bunko
 from bunko import errors
 
@@ -35,11 +37,13 @@ def raised_errors() -> Iterator[tuple[str, str, str]]:
                 yield place, literal_end(node.args[0] if node.args else None), literal_end(hint)
 
 
+@pytest.mark.slow
 def test_no_error_message_ends_with_a_period() -> None:
     calls = list(raised_errors())
     assert len(calls) > 100
     assert [place for place, message, _ in calls if message.rstrip().endswith((".", "。"))] == []
 
 
+@pytest.mark.slow
 def test_a_hint_is_a_sentence_or_ends_with_a_command() -> None:
     assert [place for place, _, hint in raised_errors() if hint.endswith((" ", ","))] == []

@@ -84,6 +84,7 @@ def test_importing_bunko_loads_nothing_heavy() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "number"), EXAMPLES)
 def test_the_documented_examples_run(page: str, number: int, folder: Path) -> None:
     code = _PYTHON.findall((ROOT / page).read_text(encoding="utf-8"))[number]

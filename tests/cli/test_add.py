@@ -270,6 +270,7 @@ def test_json_says_all_of_it(add: Callable[..., Ran], notes: Path) -> None:
     assert tool["added"] is False
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_progress_bar(notes: Path, tmp_path: Path) -> None:
     environment = subprocess_environment(
         tmp_path, TERM="xterm-256color", COLUMNS="80", BUNKO_LIBRARY=str(tmp_path / "l")

@@ -82,6 +82,7 @@ def test_a_tool_that_holds_nothing_takes_another_folder_without_a_question(
     assert titles(tmp_path) == ["会議"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "expected"), [("y", ["会議"]), ("n", ["散歩"])])
 def test_a_terminal_is_asked_before_a_folder_is_replaced(
     run: Run, tmp_path: Path, folders: tuple[Path, Path], answer: str, expected: list[str]
@@ -163,6 +164,7 @@ def test_standard_input_does_not_replace_a_folder_unless_that_is_confirmed(
     assert titles(tmp_path) == ["庭"]
 
 
+@pytest.mark.slow
 def test_a_pipe_into_a_process_of_its_own_is_read_to_its_end(tmp_path: Path) -> None:
     lines = "".join(f'{{"title": "題{at}", "text": "庭の話{at}。"}}\n' for at in range(500))
     done = subprocess.run(

@@ -98,6 +98,7 @@ def _is_translated(text: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_the_catalogue_has_everything_that_people_read_and_nothing_else(used: set[str]) -> None:
     messages = {text.text: text for text in _source_texts() if _is_message(text)}
     assert len(messages) > 900

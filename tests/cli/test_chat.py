@@ -90,6 +90,7 @@ def asked(service: ChatService) -> list[str]:
     return [str(message["content"]) for message in service.requests[-1]["messages"] if message["role"] == "user"]
 
 
+@pytest.mark.slow
 def test_questions_are_answered_and_later_ones_see_earlier_answers(
     notes: Path, open_docs: Opener, service: ChatService, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,6 +189,7 @@ def test_commands(
     assert "answers.md exists" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reply", "is_called"), [("y", True), ("", False), ("always", True)])
 def test_a_tool_that_changes_something_is_called_if_the_user_agrees(
     notes: Path,

@@ -46,6 +46,7 @@ def library(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_commands_and_options_are_offered(tmp_path: Path) -> None:
     assert offered(tmp_path, "bunko ") == sorted(COMMANDS)
     assert offered(tmp_path, "bunko import") == ["import", "import-pack"]

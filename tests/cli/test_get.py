@@ -127,6 +127,7 @@ def test_a_path_in_two_tools_says_which_one_is_shown(run: Run, tmp_path: Path) -
     assert (ran.out, ran.err) == ("# second\n\ntext of second\n", "")
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_title_and_the_pager_that_is_set(notes: Path, tmp_path: Path) -> None:
     environment = subprocess_environment(tmp_path, TERM="xterm-256color", PAGER="sed s/^/|/")
     written = at_a_terminal("get", f"{GUIDE}:L8-L10", "--docs-dir", notes, env=environment)
@@ -138,6 +139,7 @@ def test_a_terminal_gets_a_title_and_the_pager_that_is_set(notes: Path, tmp_path
     assert "|## インストール手順" in lines
 
 
+@pytest.mark.slow
 def test_a_document_cannot_steer_the_terminal_through_the_pager(notes: Path, tmp_path: Path) -> None:
     (notes / "evil.md").write_text("# \x1b]0;owned\x07\n\n\x1b[2J\x9b31m text\n", encoding="utf-8")
     environment = subprocess_environment(tmp_path, TERM="xterm-256color", PAGER="cat", NO_COLOR="1")

@@ -53,6 +53,7 @@ def test_a_line_tells_how_far_how_fast_and_how_long_still() -> None:
     assert progress_line(ImportProgress(2, 2, 3, 10, 10), 2.0) == "Importing: 2/2 files, 3 chunks, 0.0 MB/s"
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar_with_files_and_chunks_and_the_summary_stays(docs: Path, tmp_path: Path) -> None:
     for number in range(3):
         (docs / f"{number}.md").write_text(

@@ -119,6 +119,7 @@ def test_init_makes_a_library_and_says_what_to_do_next(tmp_path: Path) -> None:
     assert sorted(path.name for path in library.iterdir() if ".tmp" in path.name) == []
 
 
+@pytest.mark.slow
 def test_init_overwrites_only_by_force_and_keeps_the_old_file(tmp_path: Path) -> None:
     library = tmp_path / "library"
     library.mkdir()
@@ -135,6 +136,7 @@ def test_init_overwrites_only_by_force_and_keeps_the_old_file(tmp_path: Path) ->
     assert Path(told["library"]) == library / "library.db"
 
 
+@pytest.mark.slow
 def test_init_does_not_silently_take_the_place_of_another_config_file(tmp_path: Path) -> None:
     library = tmp_path / "library"
     library.mkdir()

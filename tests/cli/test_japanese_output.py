@@ -73,6 +73,7 @@ def test_a_report_and_errors_in_japanese_look_like_their_picture(
     check_picture(f"messages-japanese-{width}", Screen(0, "", rows))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("japanese")
 def test_no_english_is_left_in_what_common_commands_say(
     terminal: Terminal, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

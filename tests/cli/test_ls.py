@@ -104,6 +104,7 @@ def test_long_and_json_have_what_is_known(run: Run, notes: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_terminal_gets_lines_that_fit_and_whole_paths(columns: int, notes: Path, tmp_path: Path) -> None:
     long_path = "guide/" + "とても長い名前の" * 3 + "手引き.md"
@@ -120,6 +121,7 @@ def test_a_terminal_gets_lines_that_fit_and_whole_paths(columns: int, notes: Pat
     assert lines[-1] == "4 documents"
 
 
+@pytest.mark.slow
 def test_a_path_longer_than_a_terminal_is_not_cut(notes: Path, tmp_path: Path) -> None:
     path = "guide/" + "x" * 100 + ".md"
     (notes / path).write_text("# title\n\ntext\n", encoding="utf-8")
@@ -135,6 +137,7 @@ def test_a_terminal_gets_fifty_and_how_many_more_there_are(docs: Path, tmp_path:
     assert lines[-1] == "50 of 60 documents. Show more with --limit."
 
 
+@pytest.mark.slow
 def test_several_tools_are_named_at_a_terminal(run: Run, notes: Path, tmp_path: Path) -> None:
     run(
         "tool",

@@ -64,6 +64,7 @@ def test_help_into_a_full_output_is_one_line_too(full: IO[str], tmp_path: Path, 
     assert (ended.returncode, ended.stderr) == (16, FULL)
 
 
+@pytest.mark.slow
 def test_an_export_whose_report_cannot_be_printed_is_complete_and_says_so(
     indexed: Path, full: IO[str], tmp_path: Path
 ) -> None:

@@ -106,6 +106,7 @@ def test_at_a_terminal_it_says_what_it_is_and_the_first_ctrl_c_ends_it(tmp_path:
     os.close(ours)
 
 
+@pytest.mark.slow
 @needs_signals
 def test_the_first_ctrl_c_ends_a_server_that_an_assistant_uses(tmp_path: Path, docs: Path) -> None:
     process = Process(tmp_path, "--docs-dir", docs)
@@ -142,6 +143,7 @@ def test_a_worker_ends_silently_whatever_the_signal_interrupted(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_what_only_a_server_needs_is_imported_only_there(tmp_path: Path, docs: Path) -> None:
     (docs / "a.md").write_text("# 京都\n\n京都の寺。\n", encoding="utf-8")
     code = (

@@ -187,6 +187,7 @@ def test_an_unknown_tool_and_a_page_without_a_tool_are_errors(library: Library, 
     assert "--page" in run(place, "-n", "notes", "--page", "0", code=2)
 
 
+@pytest.mark.slow
 def test_a_document_cannot_steer_the_terminal_on_which_it_is_listed(library: Library, docs: Path, place: Path) -> None:
     (docs / "na\x1b[2Jme.md").write_text("# 京都 \x1b]0;owned\x07\n\n京都の寺の庭。", encoding="utf-8")
     library.reindex(tool="notes")

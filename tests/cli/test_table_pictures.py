@@ -61,6 +61,7 @@ def test_the_table_of_embedders_looks_like_its_pictures(terminal: Terminal, monk
         check_picture(f"embedders-{width}", terminal("embedders", width=width))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fixed_age", "shelf")
 def test_no_table_is_wider_than_the_terminal_and_no_key_of_vectors_is_shown(terminal: Terminal) -> None:
     for command in (("status",), ("status", "-n", "日記-diary"), ("tool", "ls", "--all"), ("recent",), ("doctor",)):
@@ -72,6 +73,7 @@ def test_no_table_is_wider_than_the_terminal_and_no_key_of_vectors_is_shown(term
             assert len(rule) <= width
 
 
+@pytest.mark.slow
 def test_without_colour_a_table_says_the_same(notes: Path, tmp_path: Path) -> None:
     environment = subprocess_environment(tmp_path, TERM="xterm-256color", COLUMNS="80")
     environment.pop("NO_COLOR", None)

@@ -34,6 +34,7 @@ def test_a_terminal_that_cannot_show_japanese_gets_marks_instead_of_an_error(not
     assert "patent was filed" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_a_search_quietly(docs: Path, tmp_path: Path) -> None:
     for number in range(40):
         (docs / f"{number}.md").write_text(f"# {number}\n\n" + "京都の寺の庭を巡る。" * 250, encoding="utf-8")

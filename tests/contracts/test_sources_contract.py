@@ -159,6 +159,7 @@ def test_naming_the_kinds_imports_none_of_them() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_an_installed_package_adds_a_kind_that_is_imported_and_searched(tmp_path: Path) -> None:
     packages, notes = tmp_path / "packages", tmp_path / "notes.lines"
     metadata = packages / "bunko_lines-1.0.dist-info"

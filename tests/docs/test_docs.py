@@ -110,6 +110,7 @@ def test_the_tables_of_queries_are_true(sample: Path) -> None:
     assert first == rows
 
 
+@pytest.mark.slow
 def test_what_the_pages_say_is_not_found_is_not(sample: Path) -> None:
     for word in ("sick", "Kujiragaura"):
         assert all(word in text_of(page) for page in TABLE_PAGES)
@@ -121,6 +122,7 @@ def test_a_word_that_says_little_does_not_decide(sample: Path) -> None:
     assert first_file(printed) == "handbook/休暇と働き方.md", "できる is in another text"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["docs/json.md", GUIDE])
 def test_the_json_in_a_page_has_the_shape_and_the_content_of_a_real_answer(page: str, sample: Path) -> None:
     block = re.search(r"^```json\n(.*?)^```", text_of(page), re.M | re.S)

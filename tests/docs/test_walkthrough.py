@@ -151,6 +151,7 @@ def test_the_walk_through_prints_what_the_pages_show(tmp_path: Path) -> None:
     assert "tool=" not in screen(terminal.run("bunko search サーバー -n project -k 1 | cat"))
 
 
+@pytest.mark.slow
 def test_a_watch_over_no_tools_says_what_it_waits_for(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     terminal.run("bunko init")

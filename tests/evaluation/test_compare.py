@@ -37,6 +37,7 @@ def test_a_steady_win_is_certain_and_a_steady_loss_too() -> None:
     assert (lost.wins, lost.losses) == (0, 60)
 
 
+@pytest.mark.slow
 def test_noise_is_seldom_called_certain() -> None:
     chance = random.Random(7)
     certain = 0
@@ -59,6 +60,7 @@ def test_only_questions_that_both_have_are_compared() -> None:
     assert (found.measure, found.first, found.second, found.losses) == ("m", 1.0, 0.5, 1)
 
 
+@pytest.mark.slow
 def test_an_interval_holds_the_mean_and_shrinks_with_more_questions() -> None:
     chance = random.Random(5)
     few = [chance.random() for _ in range(20)]

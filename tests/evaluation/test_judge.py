@@ -199,6 +199,7 @@ def read_until_question(ours: int) -> str:
     return written.decode()
 
 
+@pytest.mark.slow
 def test_single_keys_are_enough_at_a_terminal_and_a_kill_loses_none(notes: Path, output: Path, tmp_path: Path) -> None:
     process, ours = start_at_a_terminal(notes, output, tmp_path)
     assert "temple.md:L1-L3" in read_until_question(ours)

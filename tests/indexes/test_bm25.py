@@ -123,6 +123,7 @@ def agree(
     assert found.scores == pytest.approx(sorted(expected.values(), reverse=True)[:k], rel=1e-4)
 
 
+@pytest.mark.slow
 @given(ROWS, st.lists(st.integers(0, 50), max_size=3), st.sets(st.integers(0, 39), max_size=10))
 def test_merging_segments_changes_no_answer(rows: list[list[int]], cuts: list[int], dead: set[int]) -> None:
     state = snapshot(rows, cuts, dead)

@@ -151,6 +151,7 @@ def test_what_came_before_a_failure_is_not_paid_for_again(service: Loopback, doc
     assert library.reindex().embedded == 0
 
 
+@pytest.mark.slow
 def test_a_sweep_between_two_attempts_throws_nothing_away(service: Loopback, docs: Path, tmp_path: Path) -> None:
     write(docs, 120, sections=10)
     other = tmp_path / "other"
@@ -188,6 +189,7 @@ def test_what_was_kept_and_is_wanted_no_more_is_forgotten(service: Loopback, doc
     assert rows == [(2,)]
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_came(service: Loopback, docs: Path, open_docs: Opener) -> None:
     write(docs, 500)
     library = open_docs(**remote(service))
@@ -253,6 +255,7 @@ def test_texts_that_are_given_are_kept_too(service: Loopback, tmp_path: Path) ->
     library.close()
 
 
+@pytest.mark.slow
 def test_a_pack_whose_texts_are_embedded_here_is_gone_on_with_and_counted(
     service: Loopback, docs: Path, open_docs: Opener, tmp_path: Path
 ) -> None:

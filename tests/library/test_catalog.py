@@ -142,6 +142,7 @@ def test_one_import_takes_in_all_tools(tmp_path: Path) -> None:
     assert "cannot be used together" in bunko(tmp_path, "import", "--all", "-n", "one").stderr
 
 
+@pytest.mark.slow
 def test_a_deletion_that_nobody_confirms_says_that_nothing_was_deleted(tmp_path: Path) -> None:
     bunko(tmp_path, "tool", "add", "-n", "one", "-d", "About one", "-s", str(tmp_path))
     unanswered = bunko(tmp_path, "tool", "delete", "-n", "one")
@@ -151,6 +152,7 @@ def test_a_deletion_that_nobody_confirms_says_that_nothing_was_deleted(tmp_path:
     assert bunko(tmp_path, "tool", "ls").stdout == "one\n"
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_the_question_says_that_nothing_was_deleted(tmp_path: Path) -> None:
     bunko(tmp_path, "tool", "add", "-n", "one", "-d", "About one", "-s", str(tmp_path))
     process = subprocess.Popen(

@@ -132,6 +132,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_the_sdks_own_client_works_with_the_token(server: Process, mode: str) -> None:
     async def main() -> dict[str, Any]:
@@ -199,6 +200,7 @@ def test_the_token_is_kept_for_its_owner_alone_and_never_said(server: Process) -
     assert server.token() not in "".join(server.output)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
 def test_a_token_from_the_environment_is_used_and_never_said(tmp_path: Path) -> None:
     process = Process(tmp_path, "--verbose", BUNKO_TOKEN=SECRET)
@@ -213,6 +215,7 @@ def test_a_token_from_the_environment_is_used_and_never_said(tmp_path: Path) -> 
     assert SECRET not in "".join(process.output)
 
 
+@pytest.mark.slow
 def test_a_token_that_came_with_the_documents_opens_nothing(tmp_path: Path) -> None:
     shipped = tmp_path / "docs" / ".rag-index" / "token"
     shipped.parent.mkdir(parents=True)

@@ -6,6 +6,7 @@ import re
 from html import unescape
 from pathlib import Path
 
+import pytest
 from starlette.testclient import TestClient
 
 from bunko.library.library import Library
@@ -46,6 +47,7 @@ def test_a_large_document_is_shown_in_parts_that_lead_to_each_other(
     assert 'rel="next"' not in end
 
 
+@pytest.mark.slow
 def test_a_line_of_megabytes_is_shown_around_what_was_found_in_it(
     browser: TestClient, docs: Path, library: Library
 ) -> None:

@@ -137,6 +137,7 @@ def test_a_docs_folder_may_not_say_what_is_fetched(run: Run, tmp_path: Path, sit
     assert site.asked == []
 
 
+@pytest.mark.slow
 def test_a_person_at_a_terminal_sees_a_bar_and_a_table(site: Site, tmp_path: Path) -> None:
     environ = os.environ | {
         "BUNKO_CRAWL_ALLOWED_HOSTS": site.host, "RAG_CRAWL_DELAY_SEC": "0", "TERM": "xterm", "COLUMNS": "200",

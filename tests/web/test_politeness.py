@@ -79,6 +79,7 @@ def test_a_pause_that_a_server_asked_for_is_kept_by_the_next_call() -> None:
         now[0] += 10_000
 
 
+@pytest.mark.slow
 def test_what_google_said_is_kept_across_calls(opener: WebLibrary, sites: Sites) -> None:
     def answer(asked: Asked) -> Reply:
         urls = [entry["url"] for entry in json.loads(asked.body)["threatInfo"]["threatEntries"]]
