@@ -120,8 +120,6 @@ def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
 def pack_chunk_terms(title: str, chunks: Sequence[Chunk], *, labels: str = "") -> bytes:
     """Return the terms of chunks in the store's format; those of a title or heading count twice."""
     return term_codec.pack_terms(
-        [
-            analyzer.term_keys("\n\n".join((labels, chunk.text_to_index(title), *chunk.headings(title))))
-            for chunk in chunks
-        ]
+        analyzer.term_keys("\n\n".join((labels, chunk.text_to_index(title), *chunk.headings(title))))
+        for chunk in chunks
     )

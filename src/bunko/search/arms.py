@@ -26,6 +26,10 @@ _HIRAGANA_WEIGHT = 0.5
 _GRAM_ONLY_FACTOR = 0.5
 
 
+# A row with every word of a query covers at least this share of it, however long the row is.
+_MIN_COVERAGE = 0.6
+
+
 class Arms(NamedTuple):
     """The rankings of a search before they are fused; an arm that the search does not use is empty."""
 
@@ -102,6 +106,36 @@ def gram_terms(analysis: QueryAnalysis) -> list[QueryTerm]:
         QueryTerm(gram.key, _HIRAGANA_WEIGHT if ngrams.is_hiragana(gram) else 1.0, is_gram=True)
         for gram in analysis.grams
     ]
+
+
+def highest_possible_score(
+    view: IndexView, analysis: QueryAnalysis, lexical_scores: Mapping[int, float], k1: float
+) -> float:
+    """Return the score of a row with all that a query asks for, by which the best score is judged.
+
+    The best row may have every word and still score low, because it is long. And if it has none of them, n-grams are
+    all that the query can be found by, as a code inside a longer word. Neither makes a query one for vectors.
+    """
+    possible = view.max_score(analysis.terms, k1=k1)
+    best_row = max(lexical_scores, key=lexical_scores.__getitem__, default=None)
+    if best_row is None or lexical_scores[best_row] >= _MIN_COVERAGE * possible:
+        return possible
+    best_score = lexical_scores[best_row]
+    matches = view.matches(analysis.terms, [best_row])[0]
+    found_roles = {role for role, is_match in zip(analysis.roles, matches, strict=True) if is_match} - {"gram"}
+    if not found_roles:
+        return best_score / _gram_share(view, analysis, best_row)
+    has_every_word = all(is_match for role, is_match in zip(analysis.roles, matches, strict=True) if role == "")
+    return best_score / _MIN_COVERAGE if has_every_word else possible
+
+
+def _gram_share(view: IndexView, analysis: QueryAnalysis, row: int) -> float:
+    """Return the share of a query's n-grams that a row has; all, for a query of single characters."""
+    if single_char_ranges(analysis):
+        return 1.0
+    grams = gram_terms(analysis)
+    weights = [gram.weight for gram, is_match in zip(grams, view.matches(grams, [row])[0], strict=True) if is_match]
+    return sum(weights) / sum(gram.weight for gram in grams) if weights else 1.0
 
 
 def rank_semantic(

@@ -9,7 +9,7 @@ from functools import partial
 from bunko.protocols import IndexView
 from bunko.records import GRAM_WEIGHT, Ranking
 from bunko.search import fusion
-from bunko.search.arms import Arms, FusedScores, gram_terms, single_char_ranges
+from bunko.search.arms import Arms, FusedScores, gram_terms, highest_possible_score, single_char_ranges
 from bunko.search.query_analysis import QueryAnalysis
 from bunko.search.request import RankRequest
 from bunko.search.similarity import similarities
@@ -147,7 +147,7 @@ def _fusion_parts(
     weights = fusion.adaptive_weights(
         max(lexical.values(), default=0.0),
         spread=arms.nearest.spread,
-        max_possible_score=view.max_score(analysis.terms, k1=request.k1),
+        max_possible_score=highest_possible_score(view, analysis, lexical, request.k1),
     )
     return partial(_adaptive_parts, lexical, all_scores, weights, arms.nearest.mean), "adaptive"
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from bunko.protocols import Embedder, IndexView
 from bunko.records import NearestRows
 from bunko.search import fusion
-from bunko.search.arms import Arms, FusedScores, rank_arms
+from bunko.search.arms import Arms, FusedScores, highest_possible_score, rank_arms
 from bunko.search.explanations import explain_rows
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
 from bunko.search.request import RankRequest
@@ -107,7 +107,7 @@ def _fuse_adaptive(
         lexical_scores,
         mean=nearest_rows.mean,
         spread=nearest_rows.spread,
-        max_possible_score=view.max_score(analysis.terms, k1=k1),
+        max_possible_score=highest_possible_score(view, analysis, lexical_scores, k1),
     )
 
 

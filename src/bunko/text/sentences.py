@@ -39,6 +39,8 @@ LIST_MARKER = re.compile(r"^[\s\u3000]*(?:[-*+・•◦●■□◆◇○#>|]+(?
 _LAST_WORD = re.compile(r"[^\s(\[{\"'「『（]*\Z")
 # Vectors of shorter passages say little, and of longer ones too many things at once. See docs/quality.md.
 _MIN_PASSAGE_CHARS, _MAX_PASSAGE_CHARS = 20, 300
+# A text has no more passages than about this, however short its sentences are: each takes a quarter of a kilobyte.
+_MAX_PASSAGES = 32
 _WORD_REACH = 12  # characters before a point that can hold an abbreviation
 
 
@@ -79,10 +81,11 @@ def passage_ranges(text: str) -> list[tuple[int, int]]:
     """
     ranges = []
     start = 0
+    min_chars = max(_MIN_PASSAGE_CHARS, len(text) // _MAX_PASSAGES)
     for end in (*sentence_ends(text), len(text)):
         is_last = end == len(text)
         stripped = text[start:end].strip()
-        if not stripped or (len(stripped) < _MIN_PASSAGE_CHARS and not is_last):
+        if not stripped or (len(stripped) < min_chars and not is_last):
             continue
         first = text.find(stripped[0], start)
         last = first + len(stripped)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,14 +13,28 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+# Chunks whose terms are in memory at a time: a document may have a million terms.
+_BATCH_CHUNKS = 1000
 _MAX_COUNT = np.iinfo(np.uint16).max
 
 
-def pack_terms(chunks: Sequence[Sequence[int]]) -> bytes:
+def pack_terms(chunks: Iterable[Sequence[int]]) -> bytes:
     """Encode the number of distinct keys of each chunk, then the keys, then their counts."""
+    remaining = iter(chunks)
+    parts = [_count_terms([])]
+    while batch := list(islice(remaining, _BATCH_CHUNKS)):
+        parts.append(_count_terms(batch))
+    sizes, keys, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return len(sizes).to_bytes(4, "little") + sizes.tobytes() + keys.tobytes() + counts.tobytes()
+
+
+def _count_terms(
+    chunks: Sequence[Sequence[int]],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+    """Return the number of distinct keys of each chunk, the keys, and their counts."""
     keys = np.fromiter(chain.from_iterable(chunks), np.uint64)
     chunk_indices = np.repeat(np.arange(len(chunks)), [len(chunk) for chunk in chunks])
-    # One sort per document: for separate chunks the calls cost more than the sorting.
+    # One sort for many chunks: for separate ones the calls cost more than the sorting.
     order = np.lexsort((keys, chunk_indices))
     keys, chunk_indices = keys[order], chunk_indices[order]
     run_starts = np.flatnonzero(
@@ -28,7 +42,7 @@ def pack_terms(chunks: Sequence[Sequence[int]]) -> bytes:
     )[: len(keys)]
     counts = np.minimum(np.diff(np.append(run_starts, len(keys))), _MAX_COUNT).astype(np.uint16)
     sizes = np.bincount(chunk_indices[run_starts], minlength=len(chunks)).astype(np.uint32)
-    return len(chunks).to_bytes(4, "little") + sizes.tobytes() + keys[run_starts].tobytes() + counts.tobytes()
+    return sizes, keys[run_starts], counts
 
 
 def chunk_count(blob: bytes) -> int:
