@@ -32,15 +32,15 @@ def word(number: int) -> str:
     return spelt
 
 
-def corpus(docs: Path, hard: str) -> None:
-    """Write 45 texts with names of two words, each beside a short one that holds one of the two.
+def corpus(docs: Path, hard: str, count: int = 45) -> None:
+    """Write texts with names of two words, each beside a short one that holds one of the two.
 
     Long texts, which answer badly by vectors alone, are in `both` halves, or in the `first` alone: there the texts of
     the other half are short, and no other text holds a word of their names.
     """
-    uris = [f"{kind}{n}.md" for n in range(45) for kind in ("long", "short")]
+    uris = [f"{kind}{n}.md" for n in range(count) for kind in ("long", "short")]
     half = set(sorted(uris, key=lambda uri: sha256(uri.encode()).digest())[::2])
-    for n in range(45):
+    for n in range(count):
         one, other = word(2 * n), word(2 * n + 1)
         name = f"{one.title()} {other.title()}"
         is_long = hard == "both" or f"long{n}.md" in half
@@ -117,7 +117,7 @@ def test_a_tool_whose_own_settings_are_worse_than_the_librarys_gets_those_back(
 
 
 def test_a_gain_on_the_half_that_chose_alone_is_not_adopted(run: Run, docs: Path) -> None:
-    corpus(docs, "first")
+    corpus(docs, "first", 24)
     (docs / "bunko.toml").write_text(POOR, encoding="utf-8")
     assert run("reindex", "--docs-dir", docs).code == 0
     done = tuned(run, docs)

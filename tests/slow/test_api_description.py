@@ -26,6 +26,7 @@ from tests.http.server import EXAMPLES, Site, serve_site
 
 pytestmark = pytest.mark.slow
 
+_NO_HTTP = "Invalid HTTP request received."
 _EXAMPLES_OF_EACH = 25
 _CHECKS: list[Any] = [
     not_a_server_error,
@@ -76,6 +77,8 @@ def test_an_operation_answers_as_described(
     @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
     def run(case: Any) -> None:
         response = case.call(base_url=site.address, headers=headers)
+        if response.text == _NO_HTTP:  # headers that the HTTP library refuses before the API is asked
+            return
         case.validate_response(response, checks=_CHECKS)
         statuses.add(response.status_code)
 

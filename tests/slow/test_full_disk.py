@@ -19,8 +19,10 @@ from tests.slow import corpus
 pytestmark = pytest.mark.slow
 
 OLD = {f"{n}.md": corpus.document(f"old {n}") for n in range(10)}
-# Makes about five megabytes of library and index.
+# Makes more than ten megabytes of library and index.
 MUCH = {f"much/{n}.md": corpus.document(f"much {n}", sections=10, sentences=10) for n in range(150)}
+# There is room for these, and for what is written before them.
+FEW = {f"few/{n}.md": corpus.document(f"few {n}") for n in range(40)}
 ENOUGH = "60m"
 
 
@@ -163,8 +165,9 @@ def test_what_a_killed_import_left_on_a_disk_that_became_read_only_still_answers
     data = disk / "data"
     assert reindex(docs, data).returncode == 0
     before = found(search(docs, data))
-    corpus.write(docs, OLD | MUCH)
+    corpus.write(docs, OLD | FEW)
     corpus.run("reindex", "--docs-dir", docs, "--data-dir", data, BUNKO_FAILPOINT="ingest.batch")
+    corpus.write(docs, MUCH)
     mounted("-o", "remount,ro", disk)
     answer = search(docs, data)
     assert before < found(answer)
