@@ -103,7 +103,7 @@ class TermScoreFields(TypedDict):
     fields: list[str]
 
 
-class SentenceFields(TypedDict):
+class NearestSentenceFields(TypedDict):
     """A sentence and its cosine with the query."""
 
     text: str
@@ -123,7 +123,7 @@ class ExplanationFields(TypedDict):
     parts: list[ScorePartFields]
     term_scores: list[TermScoreFields]
     best_sentence: str
-    nearest_sentence: SentenceFields | None  # by vectors; None without them, or if a title is nearer
+    nearest_sentence: NearestSentenceFields | None  # by vectors; None without them, or if a title is nearer
 
 
 class LeftOut(TypedDict):
