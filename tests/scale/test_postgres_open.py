@@ -213,7 +213,7 @@ def test_a_library_of_the_first_schema_gets_the_tables_for_tokens_and_changes(
     store.tools.put(Tool("notes"))
     store.close()
     complete = tables(postgres, server.schema)
-    dropped = ("tokens", "audit", "outbox", "domains", "redated", "index_frequencies", "index_statistics")
+    dropped = ("tokens", "audit", "outbox", "domains", "sentences", "redated", "index_frequencies", "index_statistics")
     postgres.execute(";".join(f"DROP TABLE {server.schema}.{table}" for table in dropped))
     # As it was: one for each tool, and not for each copy of it.
     postgres.execute(f"CREATE TABLE {server.schema}.index_statistics (tool_id BIGINT PRIMARY KEY, vectors BYTEA)")
