@@ -59,6 +59,8 @@ BAD_ARRAYS: dict[str, Any] = {
     "unsorted keys": {"words__keys": lambda old: old[::-1]},
     "negative lengths": {"lengths": lambda old: -old - 1},
     "not a number": {"vectors": lambda old: np.full((len(old), 4), np.nan, np.float32)},
+    "sentences before the first": {"sentences__starts": lambda old: np.append([-5], old[1:])},
+    "sentences that go back": {"sentences__starts": lambda old: np.concatenate([[0, 2**40], old[2:]])},
     "too few vectors": {"vectors": lambda old: np.zeros((3, 4), np.float32)},
     "coarse of another size": {"coarse": lambda old: np.zeros((40, 7), np.int8)},
     "other numbers": {"chunk_ids": lambda old: old.astype(np.float64)},

@@ -13,7 +13,7 @@ from bunko.search.arms import Arms, FusedScores, highest_possible_score, rank_ar
 from bunko.search.explanations import explain_rows
 from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
 from bunko.search.request import RankRequest
-from bunko.search.similarity import add_sentences, similarities, sort_by_score
+from bunko.search.similarity import similarities, sort_by_score, with_sentences_of
 from bunko.types import Explanation
 
 
@@ -42,7 +42,7 @@ def rank_rows(
     scores = fuse(view, analysis, request, arms, noise_floor=embedder.noise_floor if embedder else -1.0)
     rows = select_rows(view, request, scores, partial(have_every_word, view, analysis))
     if request.explain and arms.nearest is not None:
-        arms = arms._replace(nearest=add_sentences(view, arms.nearest, rows))
+        arms = arms._replace(nearest=with_sentences_of(view, arms.nearest, rows))
     explanations = explain_rows(view, analysis, request, arms, scores, rows, where) if request.explain else {}
     has_combined_score = request.has_combined_score
     sentences = arms.nearest.sentences if arms.nearest else {}

@@ -39,8 +39,8 @@ def similarities(view: IndexView, vector: npt.NDArray[np.float32], rows: Sequenc
     return _mean_cosines(view.cosines(vector, rows), view.best_sentences(vector, rows))
 
 
-def add_sentences(view: IndexView, nearest: NearestRows, rows: Sequence[int]) -> NearestRows:
-    """Return nearest rows that also know the nearest sentences of other rows."""
+def with_sentences_of(view: IndexView, nearest: NearestRows, rows: Sequence[int]) -> NearestRows:
+    """Return nearest rows that know the nearest sentences of these rows, and of no others."""
     sentences = dict(zip(rows, view.best_sentences(nearest.query_vector, rows), strict=True))
     return nearest._replace(sentences={row: match for row, match in sentences.items() if match is not None})
 

@@ -67,6 +67,10 @@ def test_what_a_chunk_has_stays_when_it_is_released(store: Store) -> None:
 def test_the_vectors_of_sentences_are_kept_with_that_of_their_text(store: Store) -> None:
     tool = store.tools.put(Tool("docs"))
     rows = np.array([[1, 2], [3, -4], [127, 0]], np.int8)
+    store.documents.write(tool.id, upsert=[prepared("none.md", "x")])
+    [bare] = store.changes.chunks_since(tool.id, 0)
+    assert [chunk.sentences for chunk in store.changes.chunk_sentences([bare.chunk_id])] == [None]
+    store.documents.write(tool.id, remove=["none.md"])
     document = replace(prepared("a.md", "x", "y"), vector_keys=[b"1", b"2"])
     vectors = {b"1": vector(1), b"2": vector(2)}
     store.documents.write(tool.id, upsert=[document], vectors=vectors, sentences={b"1": rows})

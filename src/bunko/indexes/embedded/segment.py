@@ -266,7 +266,9 @@ def _check_shapes(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         and shapes["scales"] == shapes["coarse"][:1]
         and shapes["sentences.starts"] == (row_count[0] + 1,)
         and shapes["sentences.vectors"][1:] == shapes["vectors"][1:]
+        and int(arrays["sentences.starts"][0]) == 0
         and int(arrays["sentences.starts"][-1]) == shapes["sentences.vectors"][0]
+        and bool((np.diff(arrays["sentences.starts"]) >= 0).all())
         and bool((arrays["lengths"] >= 0).all())
     )
     for lane in ("words", "grams"):
@@ -283,8 +285,6 @@ def _check_values(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     _check_shapes(arrays)
     row_count = len(arrays["chunk_ids"])
     is_valid = bool(np.isfinite(arrays["vectors"]).all() and np.isfinite(arrays["scales"]).all())
-    sentence_starts = arrays["sentences.starts"]
-    is_valid = is_valid and int(sentence_starts[0]) == 0 and bool((sentence_starts[1:] >= sentence_starts[:-1]).all())
     for lane in ("words", "grams"):
         keys, starts, rows = (arrays[f"{lane}.{name}"] for name in ("keys", "starts", "rows"))
         is_valid = is_valid and bool((keys[1:] > keys[:-1]).all() and (starts[1:] >= starts[:-1]).all())

@@ -99,10 +99,9 @@ class SqlChanges:
 
     def chunk_sentences(self, ids: Sequence[int]) -> Iterator[ChunkSentences]:
         """Yield the sentence vectors of the chunks with these ids that still exist, in any order."""
-        if not self._database.has_table("sentences"):
-            return
-        join = " LEFT JOIN vectors ON vectors.key = vector_key LEFT JOIN sentences ON sentences.key = vector_key"
-        columns, types = "length(vector), sentences.vectors", (INTEGER | NULL, BLOB | NULL)
+        join, column = self._sentence_column()
+        join = f" LEFT JOIN vectors ON vectors.key = vector_key{join}"
+        columns, types = f"length(vector), {column}", (INTEGER | NULL, BLOB | NULL)
         for chunk_id, document_id, ordinal, uri, size, blob in self._rows_by_id(columns, ids, types, join):
             with self._database.decode_values():
                 sentences = _decode_sentences(blob, size)
@@ -130,9 +129,7 @@ class SqlChanges:
         return {row[0]: row[1:] for row in rows}
 
     def _chunks(self, document_ids: Sequence[int]) -> list[tuple[Any, ...]]:
-        has_sentences = self._database.has_table("sentences")
-        join = " LEFT JOIN sentences ON sentences.key = vector_key" if has_sentences else ""
-        column = "sentences.vectors" if has_sentences else "NULL"
+        join, column = self._sentence_column()
         return self._database.rows(
             'SELECT chunks.id, document_id, ordinal, start, "end", heading_path, chunks.text, vector,'
             f" {column} FROM chunks LEFT JOIN vectors ON vectors.key = vector_key{join}"
@@ -140,6 +137,12 @@ class SqlChanges:
             document_ids,
             types=(INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, TEXT, TEXT | NULL, BLOB | NULL, BLOB | NULL),
         )
+
+    def _sentence_column(self) -> tuple[str, str]:
+        """Return the SQL that joins the sentences of chunks, and their column; not every library has the table."""
+        if not self._database.has_table("sentences"):
+            return "", "NULL"
+        return " LEFT JOIN sentences ON sentences.key = vector_key", "sentences.vectors"
 
     def _stored_chunks(
         self, documents: Mapping[int, tuple[Any, ...]], chunks: Sequence[tuple[Any, ...]]
