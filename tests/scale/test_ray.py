@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from bunko.ingest.chunker_settings import ChunkerSettings
+from bunko.ingest.cluster.connection import connect
 from bunko.ingest.pipeline import ingest
 from bunko.ingest.preparer import open_preparer
 from bunko.stores import memory
@@ -179,6 +180,31 @@ def test_a_ray_of_its_own_listens_on_loopback_only_prints_nothing_and_leaves_not
     assert list(home.iterdir()) == [], "Ray has not written its own token or files"
     assert list(Path(environment["TMPDIR"]).iterdir()) == []
     Path(environment["TMPDIR"]).rmdir()
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Starting Ray client server failed. See ray_client_server_23000.err",
+        "Traceback (most recent call last):\npsutil.ZombieProcess: PID still exists but it's a zombie (pid=7)",
+    ],
+)
+def test_a_process_for_the_client_that_ends_at_once_is_started_again(
+    head: RayHead, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    failures, init = [reason, reason], ray.init
+
+    def init_at_the_third_time(**options: object) -> object:
+        if failures:
+            raise ConnectionError(failures.pop())
+        return init(**options)
+
+    monkeypatch.setattr(ray, "init", init_at_the_third_time)
+    with connect(head.address, workers=None) as cluster:
+        assert cluster.max_tasks() == 4
+    assert not failures
 
 
 def test_a_killed_worker_loses_nothing(head: RayHead, corpus: tuple[Path, Path], tmp_path: Path) -> None:

@@ -25,8 +25,10 @@ from bunko.ingest.preparer import CANCEL_SECONDS
 from bunko.temporary_files import TemporaryFolder
 
 _CONNECT_SECONDS = 5.0
-# A cluster starts a process for each client, at a port that another process may take at that moment.
-_MAX_ATTEMPTS, _CLIENT_PROCESS_FAILED = 3, "Starting Ray client server failed"
+# A cluster starts a process for each client, at a port that another process may take at that moment. Depending on
+# when that process ends, Ray says so, or fails itself while it looks at the process.
+_MAX_ATTEMPTS = 3
+_CLIENT_PROCESS_FAILED = ("Starting Ray client server failed", "psutil.NoSuchProcess", "psutil.ZombieProcess")
 # How often an import that waits checks that the cluster is still there, and how long it may be away, as in a restart.
 _CHECK_SECONDS, _MAX_SILENCE_SECONDS = 3.0, 20.0
 # Machines may join or leave during an import.
@@ -255,7 +257,8 @@ def _start(ray: Any, on: str, name: str, workers: int | None, folder: str) -> No
                 ray.init(**options)
                 return
             except Exception as error:  # Ray raises errors of many kinds
-                if attempt == _MAX_ATTEMPTS - 1 or _CLIENT_PROCESS_FAILED not in str(error):
+                is_temporary = any(reason in str(error) for reason in _CLIENT_PROCESS_FAILED)
+                if attempt == _MAX_ATTEMPTS - 1 or not is_temporary:
                     raise ClusterError(f"{name} cannot be used: {_short_reason(error)}", hint=_CONNECT_HINT) from error
                 with suppress(Exception):
                     ray.shutdown()
