@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from bunko.protocols import Scan
+from bunko.protocols import Look
 from bunko.sources.folder import Folder
 from bunko.types import Mode
 from tests.slow import corpus
@@ -213,17 +213,17 @@ def test_a_search_that_looked_before_another_import_does_not_undo_it(
         away = docs / "1.md"
         text = away.read_text(encoding="utf-8")
         away.unlink()
-        look = Folder.scan
+        look = Folder.look
 
-        def look_and_be_overtaken(self: Folder, known: dict[str, object]) -> Scan:
-            found = look(self, known)  # type: ignore[arg-type]
-            monkeypatch.setattr(Folder, "scan", look)
+        def look_and_be_overtaken(self: Folder) -> Look:
+            found = look(self)
+            monkeypatch.setattr(Folder, "look", look)
             assert corpus.run("reindex", "--docs-dir", docs).returncode == 0
             away.write_text(text, encoding="utf-8")
             assert corpus.run("reindex", "--docs-dir", docs).returncode == 0
             return found
 
-        monkeypatch.setattr(Folder, "scan", look_and_be_overtaken)
+        monkeypatch.setattr(Folder, "look", look_and_be_overtaken)
         answer = library.search("京都の寺", top_k=200)
         assert "1.md" in {hit.uri for hit in answer.hits}
         assert corpus.stored(library) == files_of(1)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from bunko.errors import DiskFull, LibraryBusy, LibraryReadOnly
+from bunko.ingest.changes import find_changes
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Scan, Source, Store
 from bunko.sources import find_kind
@@ -102,21 +103,17 @@ class Refresher:
                 if not self._store.tools.is_local(tool.id):
                     self._checks[tool.id] = SourceCheck(time.monotonic(), tool.checked_at, 0)
                     return []
-                source, generation, fingerprints = (
-                    self._source_of(tool),
-                    self._store.generation(),
-                    self._store.documents.fingerprints(tool.id),
-                )
-                if source.has_vanished(fingerprints):
+                source, generation = self._source_of(tool), self._store.generation()
+                if source.has_vanished(self._known_uris(tool)):
                     return [
                         f"{tool.source} is missing or empty; results come from the existing index."
                         f" If it has moved: {self._move_command(tool)}"
                     ]
                 with timer("file_scan", _log):
-                    scan = source.scan(fingerprints)
+                    scan = find_changes(self._store, tool, source)
                 changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
                 self._checks[tool.id] = SourceCheck(time.monotonic(), now(), changed)
-                if not changed and not scan.touched:
+                if not scan.has_changes:
                     return []
                 running = self._running_import = _ImportThread(
                     lambda observer: self._import_scan(tool, scan, generation, observer), tool.name, observer
@@ -127,6 +124,10 @@ class Refresher:
         # A search that joins a running import waits until the same deadline as the search that started it.
         running.join(max(0.0, self._wait_seconds - running.age()))
         return self._import_notices(tool, running)
+
+    def _known_uris(self, tool: Tool) -> Iterator[str]:
+        yield from self._store.documents.uris(tool.id, limit=1)
+        yield from (problem.uri for problem in self._store.documents.failures(tool.id))
 
     def _import_notices(self, tool: Tool, running: _ImportThread) -> list[str]:
         missing = self.last_check(tool).missing_files

@@ -56,6 +56,7 @@ class PathPatterns:
                 self._positive.append(is_positive)
         self._file_matchers = _combine_globs(names, is_folder=False), _combine_globs(paths, is_folder=False)
         self._folder_matchers = _combine_globs(names, is_folder=True), _combine_globs(paths, is_folder=True)
+        self.has_file_patterns = any(self._file_matchers)  # or else all of them are for folders
 
     def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
         """Return False if a negated (`!`) pattern decides about a path, True for another one, None if none matches.

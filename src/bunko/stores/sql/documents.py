@@ -31,6 +31,7 @@ from bunko.stores.sql.database import (
     placeholders,
     retried,
 )
+from bunko.stores.sql.scans import advance_version
 from bunko.stores.sql.vectors import store_vectors
 from bunko.types import WHOLE_FILE, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
@@ -102,6 +103,7 @@ class SqlDocuments:
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""
         with self._database.transaction() as connection:
+            advance_version(connection, tool_id)
             redated = _find_redated(connection, tool_id, touch)
             has_changes = upsert or fail or remove or redated
             generation = advance_generation(connection) if has_changes else generation_in_transaction(connection)

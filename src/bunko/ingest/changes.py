@@ -1,0 +1,58 @@
+"""Find what changed in a source; while nothing does, without reading what is stored.
+
+The store remembers the state of a source in which a scan found nothing new. In the same state, with the same
+fingerprints, another scan would find nothing new either, so it is left out.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from bunko.errors import BunkoError, SourceError
+from bunko.protocols import Look, Scan, Source, Store, VisibleSource
+from bunko.records import ScanRecord
+from bunko.types import Tool
+
+
+def find_changes(store: Store, tool: Tool, source: Source) -> Scan:
+    """Scan the source of a tool, and remember its state if nothing is new."""
+    # First of all: what somebody writes after this makes the record worthless.
+    record = store.scans.get(tool.id)
+    look = _look_at(source)
+    if look is not None and look.state and _recorded_state(tool, look.state) == record.state:
+        problems, skipped_folders = list(look.problems), list(look.skipped_folders)
+        scan = Scan(unchanged=record.unchanged, problems=problems, skipped_folders=skipped_folders, state=look.state)
+    else:
+        fingerprints = store.documents.fingerprints(tool.id)
+        scan = source.scan(fingerprints) if look is None else look.compare(fingerprints)
+        if scan.state and not scan.has_changes:
+            _put_record(store, tool, ScanRecord(record.version, _recorded_state(tool, scan.state), scan.unchanged))
+    scan.version = record.version
+    return scan
+
+
+def record_import(store: Store, tool: Tool, scan: Scan) -> None:
+    """Remember the state of a source after all changes of its scan were written; the lock of imports is held."""
+    count = scan.unchanged + len(scan.added) + len(scan.updated)
+    keep_record(store, tool, ScanRecord(0, _recorded_state(tool, scan.state), count))
+
+
+def keep_record(store: Store, tool: Tool, record: ScanRecord) -> None:
+    """Make a record that of the fingerprints as they are now; the lock of imports is held."""
+    _put_record(store, tool, record._replace(version=store.scans.get(tool.id).version))
+
+
+def _look_at(source: Source) -> Look | None:
+    if isinstance(source, VisibleSource):
+        with suppress(SourceError):  # the scan raises it again
+            return source.look()
+    return None
+
+
+def _put_record(store: Store, tool: Tool, record: ScanRecord) -> None:
+    with suppress(BunkoError):  # a full disk, or a library that may only be read: the next scan takes longer
+        store.scans.put(tool.id, record)
+
+
+def _recorded_state(tool: Tool, state: str) -> str:
+    return f"{state} {tool.kind}"  # another kind may see other entries in the same files
