@@ -7,19 +7,28 @@ fingerprints, another scan would find nothing new either, so it is left out.
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError, SourceError
-from bunko.protocols import Look, Scan, Source, Store, VisibleSource
+from bunko.protocols import Look, Scan, Source, Store, VisibleSource, WatchableSource
 from bunko.records import ScanRecord
 from bunko.types import Tool
 
+if TYPE_CHECKING:
+    from bunko.ingest.watched import WatchedFolders
 
-def find_changes(store: Store, tool: Tool, source: Source) -> Scan:
-    """Scan the source of a tool, and remember its state if nothing is new."""
+
+def find_changes(store: Store, tool: Tool, source: Source, watched: WatchedFolders | None = None) -> Scan:
+    """Scan the source of a tool, and remember its state if nothing is new.
+
+    With `watched`, its folder is not even listed while nothing happens in it.
+    """
     # First of all: what somebody writes after this makes the record worthless.
     record = store.scans.get(tool.id)
-    look = _look_at(source)
-    if look is not None and look.state and _recorded_state(tool, look.state) == record.state:
+    look = watched.last_look(tool, source) if watched is not None and record.state else None
+    if not _shows_nothing_new(look, tool, record):
+        look = _look_at(tool, source, watched)
+    if look is not None and _shows_nothing_new(look, tool, record):
         problems, skipped_folders = list(look.problems), list(look.skipped_folders)
         scan = Scan(unchanged=record.unchanged, problems=problems, skipped_folders=skipped_folders, state=look.state)
     else:
@@ -42,11 +51,17 @@ def keep_record(store: Store, tool: Tool, record: ScanRecord) -> None:
     _put_record(store, tool, record._replace(version=store.scans.get(tool.id).version))
 
 
-def _look_at(source: Source) -> Look | None:
-    if isinstance(source, VisibleSource):
-        with suppress(SourceError):  # the scan raises it again
+def _look_at(tool: Tool, source: Source, watched: WatchedFolders | None) -> Look | None:
+    with suppress(SourceError):  # the scan raises it again
+        if watched is not None and isinstance(source, WatchableSource):
+            return watched.look(tool, source)
+        if isinstance(source, VisibleSource):
             return source.look()
     return None
+
+
+def _shows_nothing_new(look: Look | None, tool: Tool, record: ScanRecord) -> bool:
+    return look is not None and bool(look.state) and _recorded_state(tool, look.state) == record.state
 
 
 def _put_record(store: Store, tool: Tool, record: ScanRecord) -> None:

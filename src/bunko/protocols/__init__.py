@@ -15,6 +15,7 @@ from bunko.protocols.parts import (
     SelfReadingSource,
     Source,
     VisibleSource,
+    WatchableSource,
 )
 from bunko.protocols.rows import Digest, MovingRows, RowPage
 from bunko.protocols.store import (
@@ -60,6 +61,7 @@ __all__ = [
     "ToolStore",
     "VectorStore",
     "VisibleSource",
+    "WatchableSource",
     "WebPageStore",
     "WriterLock",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from bunko.types import Chunk, Fingerprint, Problem, SourceEntry, Text
@@ -147,6 +148,20 @@ class VisibleSource(Source, Protocol):
 
     def look(self) -> Look:
         """Return the state of the source, and what compares it with the fingerprints, as `scan` does."""
+
+
+@runtime_checkable
+class WatchableSource(VisibleSource, Protocol):
+    """A source below a folder that can be watched while it is looked at."""
+
+    def look(self, on_folder: Callable[[str], None] = ...) -> Look:
+        """Look at the source; `on_folder` is called with the path of each folder before it is listed."""
+
+    def watch_root(self) -> Path | None:
+        """Return the folder, or None if a look costs no more than to ask about events."""
+
+    def watch_key(self) -> Hashable:
+        """Return what decides, together with the files, what a look shows."""
 
 
 @runtime_checkable

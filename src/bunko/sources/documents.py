@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,6 +27,10 @@ class FolderWithMail(Folder):
         super().__init__(root, **options)
         self._max_mailbox_bytes = max_mailbox_bytes
         self._rules = replace(self._rules, max_any_bytes=min(self._max_file_bytes, max_mailbox_bytes))
+
+    def watch_key(self) -> Hashable:
+        """Return the rules for files."""
+        return super().watch_key(), self._max_mailbox_bytes
 
     def _limit(self, uri: str) -> tuple[int, str]:
         return (self._max_mailbox_bytes, "memos.max_file_bytes") if is_mailbox(uri) else super()._limit(uri)

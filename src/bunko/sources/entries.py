@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +20,7 @@ from bunko.protocols import Look, Scan
 from bunko.readers.line_stream import DecodedLines
 from bunko.readers.memo import BadLine, Memo, limit_bad_lines, note_damaged_lines
 from bunko.sources.folder import Folder
+from bunko.sources.walk import ignore_folder
 from bunko.text.normalise import normalise
 from bunko.types import WHOLE_FILE, ExcerptEntry, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
@@ -93,10 +94,18 @@ class EntryFiles:
         """
         return self.look().compare(fingerprints)
 
-    def look(self) -> Look:
+    def look(self, on_folder: Callable[[str], None] = ignore_folder) -> Look:
         """List the files, or ask for the time and size of the only one."""
-        files = self._look_at_file() if self._single_file() else self._files.look()
+        files = self._look_at_file() if self._single_file() else self._files.look(on_folder)
         return replace(files, compare=partial(self._compare, files))
+
+    def watch_root(self) -> Path | None:
+        """Return the folder, None for a file."""
+        return None if self._single_file() else self._files.root
+
+    def watch_key(self) -> Hashable:
+        """Return the rules for files."""
+        return type(self), self._files.watch_key()
 
     def _compare(self, files_seen: Look, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         by_file: dict[str, dict[str, Fingerprint]] = {}

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,7 @@ from bunko.protocols import Look, Scan, Source
 from bunko.readers.line_stream import MAX_READ_BYTES
 from bunko.sources.gitignore import PathPatterns
 from bunko.sources.kind import SourceKind, SourceSpec
-from bunko.sources.walk import Walker, WalkRules, explain_os_error
+from bunko.sources.walk import Walker, WalkRules, explain_os_error, ignore_folder
 from bunko.sources.walk_result import WalkResult
 from bunko.types import Fingerprint, SourceEntry
 
@@ -75,14 +75,22 @@ class Folder:
         """
         return self.look().compare(fingerprints)
 
-    def look(self) -> Look:
+    def look(self, on_folder: Callable[[str], None] = ignore_folder) -> Look:
         """List the files; while the list stays the same, so does what a scan finds."""
-        walk = Walker(self._rules, self._find_excess, self._read_gitignore).walk()
+        walk = Walker(self._rules, self._find_excess, self._read_gitignore, on_folder).walk()
         walk.leave_out_unavailable()
         problems = sorted(walk.problems, key=_by_uri)
         skipped_folders = [self._root_prefix + uri for uri in sorted(walk.skipped)]
         state = walk.state()
         return Look(state, partial(self._compare, walk, state), problems, skipped_folders)
+
+    def watch_root(self) -> Path | None:
+        """Return the folder."""
+        return self.root
+
+    def watch_key(self) -> Hashable:
+        """Return the rules for files."""
+        return type(self), self._rules, self._max_file_bytes, self._limited_by
 
     def _compare(self, walk: WalkResult, state: str, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         scan = Scan(state=state)

@@ -46,15 +46,19 @@ class WalkRules:
 
 
 class Walker:
-    """Walks through a folder; `too_large` says what is wrong with a file of a size, `read` reads a .gitignore."""
+    """Walks through a folder; `too_large` says what is wrong with a file of a size, `read` reads a .gitignore.
+
+    `on_folder` is called with the path of each folder before it is listed.
+    """
 
     def __init__(
         self,
         rules: WalkRules,
         too_large: Callable[[str, int], tuple[str, str] | None],
         read: Callable[[str], bytes],
+        on_folder: Callable[[str], None],
     ) -> None:
-        self._rules, self._too_large, self._read = rules, too_large, read
+        self._rules, self._too_large, self._read, self._on_folder = rules, too_large, read, on_folder
         self._root_prefix = rules.root_prefix
 
     def walk(self) -> WalkResult:
@@ -63,6 +67,7 @@ class Walker:
         folders: list[_Pending] = [("", (), self._rules.include is None)]
         while folders:
             prefix, patterns, included = folders.pop()
+            self._on_folder(self._root_prefix + prefix)
             try:
                 with os.scandir(self._root_prefix + prefix) as listing:
                     entries = list(listing)
@@ -213,6 +218,10 @@ class Walker:
             walk.report_problem(uri, *problem)
         else:
             walk.files[uri] = file_stat.st_size, file_stat.st_mtime_ns
+
+
+def ignore_folder(path: str) -> None:
+    """Do nothing before a folder is listed."""
 
 
 def explain_os_error(error: OSError) -> tuple[str, str]:
