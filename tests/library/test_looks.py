@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bunko.library.library import Library
+from bunko.sources import entries
 from bunko.types import Fingerprint
 from tests.conftest import Opener
 from tests.library.packs import OpenNamed
@@ -161,6 +163,32 @@ def test_a_file_of_many_memos_is_asked_for_its_time_and_size_only(
     memos.write_text("\n".join([*lines, json.dumps({"title": "new", "text": "奈良の鹿"})]), encoding="utf-8")
     assert [hit.title for hit in library.search("奈良", tool="memos").hits] == ["new"]
     assert compared[0] == 300
+
+
+def test_a_large_file_that_was_just_written_is_read_once(
+    tmp_path: Path, open_named: OpenNamed, compared: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock:
+        waited = 0.0
+
+        def sleep(self, seconds: float) -> None:
+            self.waited += seconds
+
+        def time_ns(self) -> int:
+            return time.time_ns() + int(self.waited * 1e9)
+
+    clock = Clock()
+    monkeypatch.setattr(entries, "time", clock)
+    monkeypatch.setattr(entries, "_LARGE_BYTES", 10)
+    memos = tmp_path / "memos.jsonl"
+    memos.write_text(json.dumps({"title": "memo", "text": "京都の寺"}), encoding="utf-8")
+    library = open_named("library")
+    library.add(memos, name="memos", kind="memos")
+    library.import_()
+    assert 0 < clock.waited < 2.1
+    compared.clear()
+    assert len(library.search("京都", tool="memos").hits) == 1
+    assert compared == []
 
 
 @pytest.mark.parametrize("record", ["", "1", "x y z", "1 x 0123 folder", "0 0", "\N{SNOWMAN}" * 10])

@@ -22,7 +22,7 @@ from bunko.readers.memo import BadLine, Memo, limit_bad_lines, note_damaged_line
 from bunko.sources.folder import Folder
 from bunko.sources.walk import ignore_folder
 from bunko.text.normalise import normalise
-from bunko.types import WHOLE_FILE, ExcerptEntry, Fingerprint, LineSpan, Problem, SourceEntry, Text
+from bunko.types import RACY_NS, WHOLE_FILE, ExcerptEntry, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
 _MAX_NAME_LENGTH = 60
 _UNSAFE_CHARS = re.compile(r"\W+")
@@ -30,6 +30,8 @@ _UNSAFE_CHARS = re.compile(r"\W+")
 _NO_HASH = "none"
 # Characters of text that a scan keeps in memory; texts beyond that are read again when they are needed.
 _TEXT_BUDGET_CHARS = 8_000_000
+
+_LARGE_BYTES = 16_000_000  # of a file that takes longer to read than to wait until its time can be trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,7 @@ class EntryFiles:
 
     def _compare_entries(self, scan: Scan, file: SourceEntry, old: Mapping[str, Fingerprint], text_budget: int) -> int:
         """Add the changes of a file's entries to a scan; return how many characters of text are kept."""
+        _wait_until_trusted(file)
         scanned_ns = time.time_ns()
         try:
             seen = file
@@ -322,6 +325,13 @@ def _file_fingerprint(entries: Iterable[Fingerprint]) -> Fingerprint:
     stats = {(entry.size, entry.modified_ns) for entry in entries}
     size, modified_ns = stats.pop()
     return Fingerprint(_NO_HASH, size, 0 if stats else modified_ns)
+
+
+def _wait_until_trusted(file: SourceEntry) -> None:
+    """Wait until the time of a large file that was just written can be trusted: else the next scan reads it again."""
+    remaining_ns = file.modified_ns + RACY_NS - time.time_ns()
+    if file.size >= _LARGE_BYTES and 0 <= remaining_ns <= RACY_NS:
+        time.sleep(remaining_ns / 1e9 + 0.01)
 
 
 def _compare_file(entry: SourceEntry, state: str, fingerprints: Mapping[str, Fingerprint]) -> Scan:

@@ -16,7 +16,6 @@ from bunko.records import (
     PreparedDocument,
     StoredDocument,
 )
-from bunko.stores import filters
 from bunko.stores.filters import document_matcher, effective_date, is_redated, separate_chunk_text
 from bunko.stores.sql.changes import advance_generation, generation_in_transaction
 from bunko.stores.sql.database import (
@@ -33,7 +32,7 @@ from bunko.stores.sql.database import (
 )
 from bunko.stores.sql.scans import advance_version
 from bunko.stores.sql.vectors import store_vectors
-from bunko.types import WHOLE_FILE, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
+from bunko.types import RACY_NS, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,18 +68,15 @@ class SqlDocuments:
 
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
         """Return the fingerprint of each document and of each failed entry, by URI."""
+        # The columns of a fingerprint, in its order: a library may have hundreds of thousands of documents.
+        columns = f"uri, content_hash, size, CASE WHEN seen_ns - {RACY_NS} > modified_ns THEN modified_ns ELSE 0 END"
         rows = self._database.rows(
-            "SELECT uri, content_hash, size, modified_ns, seen_ns, first_line FROM documents WHERE tool_id = ?"
-            " UNION ALL SELECT uri, content_hash, size, modified_ns, seen_ns, 1 FROM failures WHERE tool_id = ?",
+            f"SELECT {columns}, first_line FROM documents WHERE tool_id = ?"
+            f" UNION ALL SELECT {columns}, 1 FROM failures WHERE tool_id = ?",
             (tool_id, tool_id),
-            types=(TEXT, TEXT, INTEGER, INTEGER, INTEGER, INTEGER),
+            types=(TEXT, TEXT, INTEGER, INTEGER, INTEGER),
         )
-        return {
-            row[0]: filters.fingerprint(
-                row[1], SourceEntry(row[0], *row[2:5], lines=WHOLE_FILE if row[5] == 1 else LineSpan(row[5]))
-            )
-            for row in rows
-        }
+        return {uri: Fingerprint(*values) for uri, *values in rows}
 
     def failures(self, tool_id: int) -> list[Problem]:
         """Return the entries that could not be imported."""
