@@ -17,7 +17,7 @@ from bunko.records import (
     StoredDocument,
 )
 from bunko.stores.filters import document_matcher, effective_date, is_redated, separate_chunk_text
-from bunko.stores.sql.changes import advance_generation, generation_in_transaction
+from bunko.stores.sql.changes import SqlChanges, advance_generation, generation_in_transaction
 from bunko.stores.sql.database import (
     BLOB,
     INTEGER,
@@ -30,7 +30,8 @@ from bunko.stores.sql.database import (
     placeholders,
     retried,
 )
-from bunko.stores.sql.scans import advance_version
+from bunko.stores.sql.facts import FactCache
+from bunko.stores.sql.scans import SqlScans, advance_version
 from bunko.stores.sql.vectors import store_vectors
 from bunko.types import RACY_NS, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
@@ -65,6 +66,8 @@ class SqlDocuments:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._scans, self._changes = SqlScans(database), SqlChanges(database)
+        self._facts = FactCache(database, self._facts_version)
 
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
         """Return the fingerprint of each document and of each failed entry, by URI."""
@@ -158,15 +161,11 @@ class SqlDocuments:
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
-        matches = document_matcher(where, tool_id)
-        rows = self._database.rows(
-            "SELECT id, uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?",
-            (tool_id,),
-            types=(INTEGER, TEXT, TEXT, INTEGER, INTEGER, TEXT),
-        )
-        with self._database.decode_values():
-            facts = [(row[0], row[1], effective_date(*row[2:5]), frozenset(decode_strings(row[5]))) for row in rows]
-        return [document_id for document_id, *fields in facts if matches(*fields)]
+        return self._facts.select(tool_id, where)
+
+    def _facts_version(self, tool_id: int) -> object:
+        # An older bunko does not count what it writes, but it advances the generation.
+        return self._scans.get(tool_id).version, self._changes.last_generation(tool_id)
 
     def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
         """Return the documents that match a filter, without their texts, in any order."""
