@@ -130,3 +130,14 @@ def test_a_network_drive_is_listed_before_each_search(
     listed.clear()
     assert found(library, "京都") == ["a.md"]
     assert listed == [docs]
+
+
+def test_the_doctor_says_why_a_folder_is_listed_before_each_search(
+    docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = watching(docs, open_docs)
+    assert not any("listed" in finding.message for finding in library.maintenance.diagnose())
+    monkeypatch.setattr(watched, "remote_file_system", lambda folder: "nfs4")
+    [finding] = [one for one in library.maintenance.diagnose() if "listed" in one.message]
+    assert finding.state == "ok"
+    assert finding.message.endswith("is listed before each search: nfs4 has no file events")

@@ -36,7 +36,7 @@ class WatchedFolders:
     def __init__(self) -> None:
         self._events: FolderEvents | None = None
         self._past: dict[int, _PastLook] = {}  # by tool id
-        self._blind: set[int] = set()  # tools without events
+        self._problems: dict[int, SourceError] = {}  # why there are no events, by tool id
 
     def last_look(self, tool: Tool, source: Source) -> Look | None:
         """Return the last look if nothing has happened since; it cannot be compared again."""
@@ -57,18 +57,22 @@ class WatchedFolders:
         """Look at a folder, and watch it from now on."""
         self._past.pop(tool.id, None)
         root = source.watch_root()
-        if root is None or tool.id in self._blind:
+        if root is None or tool.id in self._problems:
             return source.look()
         watch = _Watch(self, tool, root)
         look = source.look(watch.add)
-        if watch.problem:
-            self._blind.add(tool.id)
+        if watch.problem is not None:
+            self._problems[tool.id] = watch.problem
             if self._events is not None:
                 self._events.release(tool.id)
-            _log.info("%s is listed before each search: %s", root, watch.problem)
+            _log.info("%s is listed before each search: %s", root, watch.problem.message)
         elif look.state and watch.root_id is not None:
             self._past[tool.id] = _PastLook(source.watch_key(), watch.root_id, look, watch.seconds)
         return look
+
+    def problem(self, tool: Tool) -> SourceError | None:
+        """Return why the folder of a tool has no events, if that is so since its last look."""
+        return self._problems.get(tool.id)
 
     def add_watch(self, folder: str, tool: Tool) -> None:
         """Watch one folder of a tool; raise SourceError if that is not possible."""
@@ -92,19 +96,18 @@ class _Watch:
         self.seconds = time.monotonic()
         self.root_id = _file_id(root)
         kind = remote_file_system(root)
-        self.problem = f"{kind} has no file events" if kind else ""
+        self.problem = SourceError(f"{kind} has no file events") if kind else None
 
     def add(self, folder: str) -> None:
         """Watch a folder before it is listed: what happens later is an event."""
-        if self.problem:
+        if self.problem is not None:
             return
         try:
             if self.root_id is not None and Path(folder).stat().st_dev != self.root_id[0]:
-                self.problem = f"{folder} is on another file system"
-            else:
-                self._folders.add_watch(folder, self._tool)
+                raise SourceError(f"{folder} is on another file system")
+            self._folders.add_watch(folder, self._tool)
         except SourceError as error:
-            self.problem = error.message
+            self.problem = error
         except OSError:
             return  # it is gone, and its parent has an event
 

@@ -96,7 +96,7 @@ class FactCache:
                 types=(INTEGER, TEXT, INTEGER, INTEGER, TEXT),
             )
             with self._database.decode_values():
-                facts = Facts(rows)  # type: ignore[arg-type]  # the types are checked above
+                facts = Facts(rows)
             while len(self._facts) >= _MAX_TOOLS:
                 self._facts.pop(next(iter(self._facts)), None)
             self._facts[tool_id] = version, facts
