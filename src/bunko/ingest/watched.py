@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bunko.errors import SourceError
-from bunko.protocols import Look, Source, WatchableSource
+from bunko.protocols import Look, Scan, Source, WatchableSource
 from bunko.sources.events import remote_file_system
 from bunko.sources.inotify import FolderEvents
-from bunko.types import Tool
+from bunko.types import Fingerprint, Tool
 
 _log = logging.getLogger("bunko.ingest")
 
@@ -67,7 +68,9 @@ class WatchedFolders:
                 self._events.release(tool.id)
             _log.info("%s is listed before each search: %s", root, watch.problem.message)
         elif look.state and watch.root_id is not None:
-            self._past[tool.id] = _PastLook(source.watch_key(), watch.root_id, look, watch.seconds)
+            # Without the list of its files, which may be long.
+            shown = replace(look, compare=_refuse_to_compare)
+            self._past[tool.id] = _PastLook(source.watch_key(), watch.root_id, shown, watch.seconds)
         return look
 
     def problem(self, tool: Tool) -> SourceError | None:
@@ -110,6 +113,10 @@ class _Watch:
             self.problem = error
         except OSError:
             return  # it is gone, and its parent has an event
+
+
+def _refuse_to_compare(fingerprints: Mapping[str, Fingerprint]) -> Scan:
+    raise AssertionError("a look of the past has no list of files")
 
 
 def _file_id(path: Path | None) -> tuple[int, int] | None:

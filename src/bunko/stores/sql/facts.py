@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,24 +22,18 @@ _MAX_TOOLS = 16  # whose facts are kept; those of 500,000 documents take 12 MB
 class Facts:
     """The ids of documents with the numbers of their dates and of their sets of tags."""
 
-    def __init__(self, rows: Iterable[tuple[int, str, int, int, str]]) -> None:
+    def __init__(self, rows: Sequence[tuple[int, str, int, int, str]]) -> None:
         """Take rows of id, date, time of the file, last line and tags as JSON."""
-        ids: list[int] = []
-        dates: list[str] = []
-        tag_numbers: dict[str, int] = {}
-        tags: list[int] = []
-        for document_id, date, modified_ns, last_line, encoded_tags in rows:
-            ids.append(document_id)
-            dates.append(effective_date(date, modified_ns, last_line))
-            tags.append(tag_numbers.setdefault(encoded_tags, len(tag_numbers)))
-        self._ids = np.array(ids, np.int64)
+        dates = [date or effective_date(date, modified_ns, last_line) for _, date, modified_ns, last_line, _ in rows]
+        self._ids = np.array([row[0] for row in rows], np.int64)
         self._dates = sorted(set(dates))
+        self._date_column = _numbers(dates, self._dates)
         # The date of an entry from another time zone depends on the zone of the filter.
         self._zoned_dates = [number for number, date in enumerate(self._dates) if len(date) > _MAX_LOCAL_DATE]
-        date_numbers = {date: number for number, date in enumerate(self._dates)}
-        self._date_column = np.array([date_numbers[date] for date in dates], np.intp)
-        self._tag_sets = [frozenset(decode_strings(encoded)) for encoded in tag_numbers]
-        self._tag_column = np.array(tags, np.intp)
+        tags = [row[4] for row in rows]
+        different_tags = list(dict.fromkeys(tags))
+        self._tag_sets = [frozenset(decode_strings(encoded)) for encoded in different_tags]
+        self._tag_column = _numbers(tags, different_tags)
 
     def select(self, where: Filter) -> list[int]:
         """Return the ids of the documents whose dates and tags match a filter."""
@@ -67,6 +62,12 @@ class Facts:
         return is_within
 
 
+def _numbers(values: Sequence[str], different_values: Sequence[str]) -> npt.NDArray[np.intp]:
+    """Return the number of each value."""
+    numbers = {value: number for number, value in enumerate(different_values)}
+    return np.fromiter(map(numbers.__getitem__, values), np.intp, len(values))
+
+
 class FactCache:
     """The facts of some tools, as long as nothing is written to them."""
 
@@ -74,6 +75,7 @@ class FactCache:
         """Take a function that returns something else whenever documents of a tool have changed."""
         self._database, self._version_of = database, version_of
         self._facts: dict[int, tuple[object, Facts]] = {}
+        self._lock = threading.Lock()
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
@@ -97,7 +99,8 @@ class FactCache:
             )
             with self._database.decode_values():
                 facts = Facts(rows)
-            while len(self._facts) >= _MAX_TOOLS:
-                self._facts.pop(next(iter(self._facts)), None)
-            self._facts[tool_id] = version, facts
+            with self._lock:
+                self._facts[tool_id] = version, facts
+                while len(self._facts) > _MAX_TOOLS:
+                    del self._facts[next(iter(self._facts))]
         return facts
