@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,6 +15,7 @@ from filelock import FileLock
 
 from bunko.protocols import Look
 from bunko.sources.folder import Folder
+from bunko.sources.walk import ignore_folder
 from bunko.types import Mode
 from tests.slow import corpus
 from tests.slow.corpus import Files
@@ -215,8 +216,8 @@ def test_a_search_that_looked_before_another_import_does_not_undo_it(
         away.unlink()
         look = Folder.look
 
-        def look_and_be_overtaken(self: Folder) -> Look:
-            found = look(self)
+        def look_and_be_overtaken(self: Folder, on_folder: Callable[[str], None] = ignore_folder) -> Look:
+            found = look(self, on_folder)
             monkeypatch.setattr(Folder, "look", look)
             assert corpus.run("reindex", "--docs-dir", docs).returncode == 0
             away.write_text(text, encoding="utf-8")
