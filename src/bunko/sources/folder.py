@@ -93,6 +93,7 @@ class Folder:
         return type(self), self._rules, self._max_file_bytes, self._limited_by
 
     def _compare(self, walk: WalkResult, state: str, fingerprints: Mapping[str, Fingerprint]) -> Scan:
+        walk.collect_plain_files()
         scan = Scan(state=state)
         added: list[SourceEntry] = []
         suspects: list[SourceEntry] = []

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bunko.errors import SourceError
+from bunko.readers import unavailable_readers
 from bunko.sources.gitignore import PathPatterns, parse_patterns
 from bunko.sources.vaults import is_vault_internal
 from bunko.sources.walk_result import MACHINE_FOLDERS, WalkResult
@@ -60,6 +61,9 @@ class Walker:
     ) -> None:
         self._rules, self._too_large, self._read, self._on_folder = rules, too_large, read, on_folder
         self._root_prefix = rules.root_prefix
+        # A file whose reader is not installed is no plain one.
+        unavailable = {suffix for reader in unavailable_readers() for suffix in reader.suffixes}
+        self._plain_suffixes = frozenset(rules.extensions) - unavailable
 
     def walk(self) -> WalkResult:
         """List the folder and all below it; raise SourceError if it cannot be listed itself."""
@@ -84,25 +88,31 @@ class Walker:
             if self._rules.respect_gitignore and ".gitignore" in names:
                 patterns = self._add_gitignore(prefix, patterns, walk)
             if self._rules.include is None and _is_unicode("".join(names)):
-                entries = self._record_plain_files(entries, prefix, patterns, walk)
+                entries = self._record_plain_files(names, entries, prefix, patterns, walk)
             for entry in entries:
                 self._visit_entry(entry, prefix, patterns, included, folders, walk)
         return walk
 
     def _record_plain_files(
-        self, entries: list[os.DirEntry[str]], prefix: str, patterns: _GitignoreRules, walk: WalkResult
+        self,
+        names: list[str],
+        entries: list[os.DirEntry[str]],
+        prefix: str,
+        patterns: _GitignoreRules,
+        walk: WalkResult,
     ) -> list[os.DirEntry[str]]:
         """Record the files with nothing special about them; return the other entries.
 
         Nearly all entries of a large folder are such files, and this asks less about each than `_visit_entry`.
         """
-        rules, files, others = self._rules, walk.files, []
-        suffixes, max_bytes = frozenset(rules.extensions), rules.max_any_bytes
+        rules, suffixes, max_bytes = self._rules, self._plain_suffixes, self._rules.max_any_bytes
+        others: list[os.DirEntry[str]] = []
+        plain_names: list[str] = []
+        stats: list[int] = []
         has_patterns = any(matcher.has_file_patterns for _, matcher in patterns) or (
             rules.exclude is not None and rules.exclude.has_file_patterns
         )
-        for entry in entries:
-            name = entry.name
+        for name, entry in zip(names, entries, strict=True):
             # One of several dots, or in another case, is found with the others.
             if name[name.rfind(".") :] in suffixes and name[:2] != _OWNER_FILE_PREFIX:
                 try:
@@ -112,11 +122,12 @@ class Walker:
                     continue
                 size = file_stat.st_size
                 if file_stat.st_mode & _TYPE_BITS == stat.S_IFREG and 0 < size <= max_bytes:
-                    uri = prefix + name
-                    if not has_patterns or not self._is_ignored(uri, name, patterns, is_folder=False):
-                        files[uri] = size, file_stat.st_mtime_ns
+                    if not has_patterns or not self._is_ignored(prefix + name, name, patterns, is_folder=False):
+                        plain_names.append(name)
+                        stats += (size, file_stat.st_mtime_ns)
                     continue
             others.append(entry)
+        walk.plain_files.append((prefix, plain_names, stats))
         return others
 
     def _visit_entry(
