@@ -18,11 +18,12 @@ from bench.table import Result
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 # In document order.
 NAMES = (
-    "lexical", "vector", "embedding", "importing", "splitting", "extraction", "crawling", "rescan", "updating",
-    "changing", "answering", "starting", "mcp", "growth", "evaluating", "memos",
+    "lexical", "vector", "embedding", "importing", "splitting", "extraction", "crawling", "rescan", "looking",
+    "updating", "changing", "answering", "starting", "mcp", "growth", "evaluating", "memos",
 )  # fmt: skip
 # Their environment has the clients of other engines.
 APART = ("engines",)
+WITH_SIZES = ("looking",)
 WITH_FOLDERS = ("importing", "splitting", "extraction")
 PEERS = ("numpy", "tantivy", "bm25s", "chromadb", "fugashi")
 
@@ -36,6 +37,7 @@ def main() -> None:
     parser.add_argument(
         "--write", action="store_true", help="write the tables of the named benchmarks into the document"
     )
+    parser.add_argument("--large", action="store_true", help="also measure 100,000 files and 500,000 memos")
     arguments = parser.parse_args()
     for unknown in set(arguments.names) - {*NAMES, *APART}:
         parser.error(f"there is no benchmark {unknown!r}; choose from {', '.join(NAMES + APART)}")
@@ -46,7 +48,8 @@ def main() -> None:
         results = {}
         for name in arguments.names or NAMES:
             module = import_module(f"bench.{name}")
-            results[name] = module.run(libraries, folders) if name in WITH_FOLDERS else module.run(libraries)
+            more = [folders] if name in WITH_FOLDERS else [arguments.large] if name in WITH_SIZES else []
+            results[name] = module.run(libraries, *more)
             print_result(name, results[name])
     if not arguments.names:
         write_document(results, time.monotonic() - start, load)

@@ -303,6 +303,14 @@ class LoggedSearch:
     last_searched_at: str
 
 
+class ScanRecord(NamedTuple):
+    """The state of a tool's source in which a scan found nothing new."""
+
+    version: int  # of the fingerprints that were compared: it grows whenever they are written
+    state: str = ""  # as in `Look`; empty: no scan has found nothing new since they were written
+    unchanged: int = 0  # entries
+
+
 class QueryTerm(NamedTuple):
     """A key of a query and its weight; words come before n-grams."""
 

@@ -18,7 +18,7 @@ from bunko.errors import UnknownName
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.pipeline import ingest
 from bunko.observer import NO_OBSERVER, Observer
-from bunko.protocols import Source, Store
+from bunko.protocols import Source, Store, VisibleSource
 from bunko.stores import memory
 from bunko.types import Report, Tool
 
@@ -195,6 +195,20 @@ def test_everything_is_added_once_and_then_unchanged(place: Place) -> None:
     assert place.counts() == (3, 0, 0, 0)
     assert place.counts() == (0, 0, 0, 3)
     assert place.source().scan(place.store.documents.fingerprints(place.tool.id)).touched == []
+
+
+def test_the_state_that_a_source_shows_is_another_after_each_change(place: Place) -> None:
+    def state() -> str:
+        source = place.source()
+        assert isinstance(source, VisibleSource)
+        return source.look().state
+
+    before = state()
+    assert state() == before != ""
+    place.put([NOTES[0], ("Lunch", "We had rice."), NOTES[2]])
+    changed = state()
+    place.put(NOTES[:2])
+    assert len({before, changed, state()}) == 3
 
 
 def test_one_note_that_was_changed_is_the_only_one_updated(place: Place) -> None:

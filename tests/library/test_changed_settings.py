@@ -255,7 +255,7 @@ def test_a_check_for_changes_that_hangs_keeps_no_other_search_waiting(
         with pytest.raises(OSError, match="the drive is gone"):
             library.search("京都")
 
-    monkeypatch.setattr("bunko.sources.folder.Folder.scan", hang)
+    monkeypatch.setattr("bunko.sources.folder.Folder.look", hang)
     hanging = threading.Thread(target=search)
     hanging.start()
     assert begun.wait(60)

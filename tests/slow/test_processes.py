@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from bunko.protocols import Scan
+from bunko.protocols import Look
 from bunko.sources.folder import Folder
+from bunko.sources.walk import ignore_folder
 from bunko.types import Mode
 from tests.slow import corpus
 from tests.slow.corpus import Files
@@ -213,17 +214,17 @@ def test_a_search_that_looked_before_another_import_does_not_undo_it(
         away = docs / "1.md"
         text = away.read_text(encoding="utf-8")
         away.unlink()
-        look = Folder.scan
+        look = Folder.look
 
-        def look_and_be_overtaken(self: Folder, known: dict[str, object]) -> Scan:
-            found = look(self, known)  # type: ignore[arg-type]
-            monkeypatch.setattr(Folder, "scan", look)
+        def look_and_be_overtaken(self: Folder, on_folder: Callable[[str], None] = ignore_folder) -> Look:
+            found = look(self, on_folder)
+            monkeypatch.setattr(Folder, "look", look)
             assert corpus.run("reindex", "--docs-dir", docs).returncode == 0
             away.write_text(text, encoding="utf-8")
             assert corpus.run("reindex", "--docs-dir", docs).returncode == 0
             return found
 
-        monkeypatch.setattr(Folder, "scan", look_and_be_overtaken)
+        monkeypatch.setattr(Folder, "look", look_and_be_overtaken)
         answer = library.search("京都の寺", top_k=200)
         assert "1.md" in {hit.uri for hit in answer.hits}
         assert corpus.stored(library) == files_of(1)

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from bunko.errors import EmbedderError
 from bunko.failpoints import reach_failpoint
+from bunko.ingest.changes import find_changes, record_import
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.embed import EmbeddedBatch, embed_batches
 from bunko.ingest.long_texts import LongTextCounter
@@ -19,7 +20,7 @@ from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Embedder, Scan, Source, Store
 from bunko.records import PreparedDocument
 from bunko.timing import timer
-from bunko.types import Problem, Report, Tool
+from bunko.types import ExcerptEntry, Problem, Report, SourceEntry, Tool
 
 T = TypeVar("T")
 
@@ -52,14 +53,15 @@ def ingest(
     the other documents are written without new vectors.
     """
     with timer("reindex_total", _log):
-        fingerprints = store.documents.fingerprints(tool.id)
         if scan is None:
             with timer("file_scan", _log):
-                scan = source.scan(fingerprints)
+                scan = find_changes(store, tool, source)
+        is_current = scan.version == store.scans.get(tool.id).version
         failed_uris = {problem.uri for problem in store.documents.failures(tool.id)}
         report = _initial_report(scan, failed_uris)
         entries = [*scan.added, *scan.updated]
-        new_uris = {entry.uri for entry in entries if entry.uri in failed_uris or entry.uri not in fingerprints}
+        new_uris = {entry.uri for entry in scan.added} | (failed_uris & {entry.uri for entry in scan.updated})
+        settling = _Settling(entries)
         _remove_deleted_documents(store, tool, scan)
         total_bytes = sum(entry.work_size for entry in entries)
         done = ImportProgress(0, len(entries), 0, 0, total_bytes)
@@ -78,16 +80,38 @@ def ingest(
         ) as embedded_batches:  # fmt: skip
             for embedded in embedded_batches:
                 _write_batch(store, tool, scan, embedded, report, new_uris)
+                settling.add(embedded.batch)
                 done = _add_progress(done, embedded)
                 observer.on_progress(done)
         if scan.touched and not report.interrupted:
             # Last of all: a file of many entries is up to date only when every one of them is written.
             store.documents.write(tool.id, touch=scan.touched)
+        if scan.state and scan.has_changes and is_current and not report.interrupted and settling.is_complete(scan):
+            record_import(store, tool, scan)
         report.notices += [*preparer.take_notices(), *long_texts.warnings()]
         report.problems += store.documents.failures(tool.id)
         report.total_chunks = store.stats.totals(tool.id).chunks
     _log_summary(report)
     return report
+
+
+class _Settling:
+    """Whether all entries were written as the scan saw them, so that the next one finds nothing new."""
+
+    def __init__(self, entries: Sequence[SourceEntry]) -> None:
+        # Entries of larger files were read by the scan itself, which has stored their times in `touched`.
+        self._scanned = {
+            entry.uri: (entry.size, entry.modified_ns) for entry in entries if not isinstance(entry, ExcerptEntry)
+        }
+
+    def add(self, batch: Sequence[EntryResult]) -> None:
+        for result in batch:
+            entry = result.entry
+            if not result.problem and self._scanned.get(entry.uri) == (entry.size, entry.trusted_modified_ns()):
+                del self._scanned[entry.uri]
+
+    def is_complete(self, scan: Scan) -> bool:
+        return not self._scanned and all(entry.trusted_modified_ns() for entry in scan.touched)
 
 
 def _log_summary(report: Report) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from bunko.embedders import embed_and_check
-from bunko.errors import INCOMPLETE_HINT, BunkoError, EmbedderError, rebuild_hint
-from bunko.protocols import Embedder, Index, IndexView, Store
+from bunko.errors import INCOMPLETE_HINT, BunkoError, EmbedderError, SourceError, rebuild_hint
+from bunko.ingest.watched import WatchedFolders
+from bunko.protocols import Embedder, Index, IndexView, Source, Store, WatchableSource
 from bunko.search.rank import rank_rows
 from bunko.search.request import RankRequest
 from bunko.text import analyzer
@@ -95,6 +96,24 @@ def check_index_state(index: Index, tool: Tool) -> list[Finding]:
         documents = f"{state.pending} document{'' if state.pending == 1 else 's'}"
         return [Finding("warning", tool.name, f"{place} is {documents} behind", "Update it with: bunko index sync.")]
     return [Finding("ok", tool.name, f"{place} is up to date at generation {state.generation}", state.hint)]
+
+
+def check_events(tool: Tool, source: Source) -> list[Finding]:
+    """Report a folder that a server has to list before each search, because nobody tells what happens in it."""
+    if not isinstance(source, WatchableSource):
+        return []
+    watched = WatchedFolders()
+    try:
+        watched.look(tool, source)
+        problem = watched.problem(tool)
+    except SourceError as error:
+        return [Finding("warning", tool.name, error.message, error.hint)]
+    finally:
+        watched.close()
+    if problem is None:
+        return []
+    message = f"{tool.source} is listed before each search: {problem.message}"
+    return [Finding("warning" if problem.hint else "ok", tool.name, message, problem.hint)]
 
 
 def check_search(

@@ -13,6 +13,7 @@ from bunko.activity import reports_import
 from bunko.embedders import as_remote
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError, IndexFailure, LibraryReadOnly
+from bunko.ingest.changes import find_changes, keep_record
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
 from bunko.library.commands import move_command
@@ -141,15 +142,10 @@ class Importer:
         So it may be called often, even by a watch on the folder that contains the library itself.
         """
         tool = catalog.get_tool(self._store, name)
-        source, generation, fingerprints = (
-            self._tool_config.source(tool),
-            self._store.generation(),
-            self._store.documents.fingerprints(tool.id),
-        )
+        source, generation = self._tool_config.source(tool), self._store.generation()
         check_source_exists(self._store, source, tool, self._paths)
-        scan = source.scan(fingerprints)
-        has_changes = scan.added or scan.updated or scan.deleted or scan.touched
-        if tool.imported_at and not has_changes and not self.missing_vectors.can_embed(tool):
+        scan = find_changes(self._store, tool, source)
+        if tool.imported_at and not scan.has_changes and not self.missing_vectors.can_embed(tool):
             return Report(unchanged=scan.unchanged, problems=[*scan.problems, *self._store.documents.failures(tool.id)])
         with self.write_lock(observer, tools=[name]):
             current = catalog.get_tool(self._store, name)
@@ -237,7 +233,7 @@ class Importer:
         tool = self.missing_vectors.record_build(tool, config.build_info(tool, needs_embedder=not is_search))
         if (embedder is None and config.embedder_problem(tool)) or (is_search and as_remote(embedder)):
             embedder = None
-            scan = scan or config.source(tool).scan(self._store.documents.fingerprints(tool.id))
+            scan = scan or find_changes(self._store, tool, config.source(tool))
             if scan.added or scan.updated:
                 tool = self.missing_vectors.record_build(tool, replace(tool.built, lacks_vectors=True))
         failures: list[EmbedderError] = []
@@ -309,7 +305,10 @@ class Importer:
             imported_at=now(),
             checked_at=now(),
         )
+        record = self._store.scans.get(shadow.id)
         self._store.tools.swap(tool, shadow)
+        if record.state:
+            keep_record(self._store, tool, record)
         report.added, report.updated = len(new_uris - old_uris), len(new_uris & old_uris)
         report.deleted, report.unchanged = len(old_uris - new_uris), 0
         report.notices += self.missing_vectors.notices(tool, failures)

@@ -90,15 +90,15 @@ class Maintenance:
         return findings
 
     def _check_source(self, tool: Tool) -> list[doctor.Finding]:
-        """Report a folder that has vanished, and a tool without documents."""
-        uris = self._store.documents.uris(tool.id, limit=1)
-        state = source_state(self._store, tool, self._tool_config.source(tool))
+        """Report a folder that has vanished or has no file events, and a tool without documents."""
+        uris, source = self._store.documents.uris(tool.id, limit=1), self._tool_config.source(tool)
+        state = source_state(self._store, tool, source)
         if state not in ("ok", "elsewhere"):
             message = f"its source {tool.source} is {state}{'; the index is kept' if uris else ''}"
             hint = f"Restore it or, if it has moved: {commands.move_command(self._paths, tool)}"
             return [doctor.Finding("warning", tool.name, message, hint)]
         if uris:
-            return []
+            return doctor.check_events(tool, source) if state == "ok" else []
         hint = f"Import them with: {commands.import_command(self._paths, tool)}"
         return [doctor.Finding("warning", tool.name, "has no documents yet", hint)]
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import DiskFull, LibraryBusy, LibraryReadOnly
+from bunko.ingest.changes import find_changes
 from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Scan, Source, Store
 from bunko.sources import find_kind
 from bunko.timing import now, timer
 from bunko.types import Tool
+
+if TYPE_CHECKING:
+    from bunko.ingest.watched import WatchedFolders
 
 _log = logging.getLogger("bunko.library")
 
@@ -60,6 +64,7 @@ class Refresher:
         self._move_command = move_command
         self._refresh_interval, self._wait_seconds = refresh_interval, wait_seconds
         self._checks: dict[int, SourceCheck] = {}
+        self._watched: WatchedFolders | None = None
         self._check_lock = threading.Lock()
         self._running_import: _ImportThread | None = None
 
@@ -102,21 +107,17 @@ class Refresher:
                 if not self._store.tools.is_local(tool.id):
                     self._checks[tool.id] = SourceCheck(time.monotonic(), tool.checked_at, 0)
                     return []
-                source, generation, fingerprints = (
-                    self._source_of(tool),
-                    self._store.generation(),
-                    self._store.documents.fingerprints(tool.id),
-                )
-                if source.has_vanished(fingerprints):
+                source, generation = self._source_of(tool), self._store.generation()
+                if source.has_vanished(self._known_uris(tool)):
                     return [
                         f"{tool.source} is missing or empty; results come from the existing index."
                         f" If it has moved: {self._move_command(tool)}"
                     ]
                 with timer("file_scan", _log):
-                    scan = source.scan(fingerprints)
+                    scan = find_changes(self._store, tool, source, self._watched_folders(is_first=last_check is None))
                 changed = len(scan.added) + len(scan.updated) + len(scan.deleted) - len(scan.moved)
                 self._checks[tool.id] = SourceCheck(time.monotonic(), now(), changed)
-                if not changed and not scan.touched:
+                if not scan.has_changes:
                     return []
                 running = self._running_import = _ImportThread(
                     lambda observer: self._import_scan(tool, scan, generation, observer), tool.name, observer
@@ -127,6 +128,18 @@ class Refresher:
         # A search that joins a running import waits until the same deadline as the search that started it.
         running.join(max(0.0, self._wait_seconds - running.age()))
         return self._import_notices(tool, running)
+
+    def _watched_folders(self, *, is_first: bool) -> WatchedFolders | None:
+        """Return the watched folders from the second check of a tool on: a command checks only once."""
+        if self._watched is None and not is_first:
+            from bunko.ingest.watched import WatchedFolders
+
+            self._watched = WatchedFolders()
+        return None if is_first else self._watched
+
+    def _known_uris(self, tool: Tool) -> Iterator[str]:
+        yield from self._store.documents.uris(tool.id, limit=1)
+        yield from (problem.uri for problem in self._store.documents.failures(tool.id))
 
     def _import_notices(self, tool: Tool, running: _ImportThread) -> list[str]:
         missing = self.last_check(tool).missing_files
@@ -171,6 +184,13 @@ class Refresher:
             self._running_import.join(_PAID_SECONDS)  # the answer to a request in flight is paid for
             self._cancel_embedding()
             self._running_import.join(_STOP_SECONDS)
+        # A check that hangs on a dead drive keeps its watches: they end with the process.
+        if self._check_lock.acquire(blocking=False):
+            try:
+                if self._watched is not None:
+                    self._watched.close()
+            finally:
+                self._check_lock.release()
 
 
 class _ImportThread(threading.Thread):

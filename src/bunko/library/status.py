@@ -9,6 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
+from bunko.ingest.changes import find_changes
 from bunko.protocols import Index, Source, Store
 from bunko.records import EmbeddingUsage, IndexState, StorageSize, Totals
 from bunko.text.language import detect_language
@@ -172,7 +173,6 @@ def tool_details(
         status = _tool_status(store, tool, rebuild, source, index, index_state)
         lengths = length_distribution(store.stats.chunk_lengths(tool.id))
         summaries = store.stats.list_documents(tool.id, skip=(page - 1) * page_size, limit=page_size)
-        fingerprints = store.documents.fingerprints(tool.id)
     documents = [
         DocumentListing(
             summary.uri, summary.title, summary.chunks, summary.characters, detect_language(summary.beginning)
@@ -181,7 +181,7 @@ def tool_details(
     ]
     changes, left_out = None, []
     if status.source_state == "ok":
-        scan = source.scan(fingerprints)
+        scan = find_changes(store, tool, source)
         failed = {problem.uri for problem in status.problems}
         changes = SourceChanges(
             now(),

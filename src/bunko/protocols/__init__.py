@@ -8,6 +8,7 @@ from bunko.protocols.parts import (
     Chunker,
     Embedder,
     EmbedderStats,
+    Look,
     PortableSource,
     RemoteEmbedder,
     Reranker,
@@ -15,11 +16,14 @@ from bunko.protocols.parts import (
     SelfReadingSource,
     SentenceEmbedder,
     Source,
+    VisibleSource,
+    WatchableSource,
 )
 from bunko.protocols.rows import Digest, MovingRows, RowPage
 from bunko.protocols.store import (
     CacheStore,
     DocumentStore,
+    ScanStore,
     StatsStore,
     Store,
     StoreFiles,
@@ -42,6 +46,7 @@ __all__ = [
     "Index",
     "IndexStatisticsStore",
     "IndexView",
+    "Look",
     "MovingRows",
     "OutboxStore",
     "PortableSource",
@@ -49,6 +54,7 @@ __all__ = [
     "Reranker",
     "RowPage",
     "Scan",
+    "ScanStore",
     "SelfReadingSource",
     "SentenceEmbedder",
     "Source",
@@ -58,6 +64,8 @@ __all__ = [
     "TokenStore",
     "ToolStore",
     "VectorStore",
+    "VisibleSource",
+    "WatchableSource",
     "WebPageStore",
     "WriterLock",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from bunko.types import Chunk, Fingerprint, Problem, SourceEntry, Text
@@ -132,6 +133,25 @@ class Scan:
     skipped_folders: list[str] = field(default_factory=list)  # absolute paths of folders excluded by their names
     # Returns the given entries in order, with the texts that the scan omitted.
     load_texts: Callable[[Iterable[SourceEntry]], Iterator[SourceEntry]] = iter
+    # The state that was compared. Empty: unknown, or something was found that the state does not show.
+    state: str = field(default="", compare=False)
+    version: int = field(default=-1, compare=False)  # of the fingerprints in a store; -1: unknown
+
+    @property
+    def has_changes(self) -> bool:
+        """Return whether there is anything to write."""
+        return bool(self.added or self.updated or self.deleted or self.touched)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a source shows without the stored fingerprints: its files, their sizes and times."""
+
+    # A digest of all that: while it and the fingerprints stay the same, a scan finds the same. Empty: unknown.
+    state: str
+    compare: Callable[[Mapping[str, Fingerprint]], Scan]  # may be called once
+    problems: Sequence[Problem] = ()
+    skipped_folders: Sequence[str] = ()
 
 
 class Source(Protocol):
@@ -145,6 +165,28 @@ class Source(Protocol):
 
     def has_vanished(self, known_uris: Iterable[str]) -> bool:
         """Return whether the whole source is missing, in which case no document is treated as deleted."""
+
+
+@runtime_checkable
+class VisibleSource(Source, Protocol):
+    """A source that shows whether anything may have changed before anybody knows what is stored."""
+
+    def look(self) -> Look:
+        """Return the state of the source, and what compares it with the fingerprints, as `scan` does."""
+
+
+@runtime_checkable
+class WatchableSource(VisibleSource, Protocol):
+    """A source below a folder that can be watched while it is looked at."""
+
+    def look(self, on_folder: Callable[[str], None] = ...) -> Look:
+        """Look at the source; `on_folder` is called with the path of each folder before it is listed."""
+
+    def watch_root(self) -> Path | None:
+        """Return the folder, or None if a look costs no more than to ask about events."""
+
+    def watch_key(self) -> Hashable:
+        """Return what decides, together with the files, what a look shows."""
 
 
 @runtime_checkable

@@ -22,6 +22,7 @@ from bunko.records import (
     ListedDocument,
     LoggedSearch,
     PreparedDocument,
+    ScanRecord,
     StorageSize,
     StoreAddress,
     StoredDocument,
@@ -251,6 +252,16 @@ class StatsStore(Protocol):
         """Return the most recent documents, newest first; documents without a date come last."""
 
 
+class ScanStore(Protocol):
+    """What scans of the sources found, so that the next one need not read what is stored: data that may be lost."""
+
+    def get(self, tool_id: int) -> ScanRecord:
+        """Return the version of a tool's fingerprints, and the state of its source if nothing was written since."""
+
+    def put(self, tool_id: int, record: ScanRecord) -> bool:
+        """Record the state of a tool's source; return False if another process is writing."""
+
+
 class WriterLock(Protocol):
     """Keeps other writers out: threads, processes and, if the store is on a server, other machines."""
 
@@ -293,6 +304,7 @@ class Store(Protocol):
     changes: ChangeStore
     pages: WebPageStore
     cache: CacheStore
+    scans: ScanStore
     stats: StatsStore
     index_statistics: IndexStatisticsStore
     tokens: TokenStore

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from bunko import readers
 from bunko.errors import SourceError
-from bunko.protocols import Scan
+from bunko.protocols import Look, Scan
 from bunko.readers.memo import BadLine, Memo, limit_bad_lines
 from bunko.sources.entries import EntryFiles, ParsedFile
 from bunko.sources.folder import Folder
@@ -25,6 +26,11 @@ class FolderWithMail(Folder):
     def __init__(self, root: Path, max_mailbox_bytes: int, **options: Any) -> None:
         super().__init__(root, **options)
         self._max_mailbox_bytes = max_mailbox_bytes
+        self._rules = replace(self._rules, max_any_bytes=min(self._max_file_bytes, max_mailbox_bytes))
+
+    def watch_key(self) -> Hashable:
+        """Return the rules for files."""
+        return super().watch_key(), self._max_mailbox_bytes
 
     def _limit(self, uri: str) -> tuple[int, str]:
         return (self._max_mailbox_bytes, "memos.max_file_bytes") if is_mailbox(uri) else super()._limit(uri)
@@ -37,14 +43,14 @@ class FolderDocuments(EntryFiles):
         super().__init__(root, files, parse_mailbox, max_chars, is_mailbox)
         self._vault_folders: dict[str, bool] = {}
 
-    def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
-        """Compare the documents with their fingerprints, reading only files whose time or size differ."""
+    def _compare(self, files: Look, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         if not any(_MAILBOX_SUFFIX in uri.lower() for uri in fingerprints):
             # Most folders have no mailbox, and it takes time to look for the entries of each file.
-            scan = self._files.scan(fingerprints)
+            scan = files.compare(fingerprints)
             if not any(is_mailbox(entry.uri) for entry in scan.added):
                 return scan
-        return super().scan(fingerprints)
+            files = self._files.look()  # a look compares once
+        return super()._compare(files, fingerprints)
 
     def text(self, data: bytes, entry: SourceEntry) -> Text:
         """Return the text of a document; raise SourceError if it has none."""

@@ -7,20 +7,22 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from bunko.errors import SourceError
-from bunko.protocols import Scan
+from bunko.protocols import Look, Scan
 from bunko.readers.line_stream import DecodedLines
 from bunko.readers.memo import BadLine, Memo, limit_bad_lines, note_damaged_lines
 from bunko.sources.folder import Folder
+from bunko.sources.walk import ignore_folder
 from bunko.text.normalise import normalise
-from bunko.types import WHOLE_FILE, ExcerptEntry, Fingerprint, LineSpan, Problem, SourceEntry, Text
+from bunko.types import RACY_NS, WHOLE_FILE, ExcerptEntry, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
 _MAX_NAME_LENGTH = 60
 _UNSAFE_CHARS = re.compile(r"\W+")
@@ -28,6 +30,8 @@ _UNSAFE_CHARS = re.compile(r"\W+")
 _NO_HASH = "none"
 # Characters of text that a scan keeps in memory; texts beyond that are read again when they are needed.
 _TEXT_BUDGET_CHARS = 8_000_000
+
+_LARGE_BYTES = 16_000_000  # of a file that takes longer to read than to wait until its time can be trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +94,35 @@ class EntryFiles:
 
         Entries of a file that cannot be read are kept.
         """
+        return self.look().compare(fingerprints)
+
+    def look(self, on_folder: Callable[[str], None] = ignore_folder) -> Look:
+        """List the files, or ask for the time and size of the only one."""
+        files = self._look_at_file() if self._single_file() else self._files.look(on_folder)
+        return replace(files, compare=partial(self._compare, files))
+
+    def watch_root(self) -> Path | None:
+        """Return the folder, None for a file."""
+        return None if self._single_file() else self._files.root
+
+    def watch_key(self) -> Hashable:
+        """Return the rules for files."""
+        return type(self), self._files.watch_key()
+
+    def _compare(self, files_seen: Look, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         by_file: dict[str, dict[str, Fingerprint]] = {}
         single_file = self._single_file()
         for uri, fingerprint in fingerprints.items():
             file_uri = containing_file(uri, single_file)
             by_file.setdefault(file_uri if self._has_entries(file_uri) else uri, {})[uri] = fingerprint
-        files = self._scan_files(
+        files = files_seen.compare(
             {
                 uri: _file_fingerprint(entries.values()) if self._has_entries(uri) else entries[uri]
                 for uri, entries in by_file.items()
             }
         )
         scan = Scan(problems=list(files.problems), load_texts=self._restore_texts, moved=dict(files.moved))
+        scan.state = files.state
         scan.skipped_folders = files.skipped_folders
         scan.deleted = [uri for file_uri in files.deleted for uri in by_file[file_uri]]
         scan.touched = [file for file in files.touched if not self._has_entries(file.uri)]
@@ -135,32 +156,33 @@ class EntryFiles:
             return True
         return not os.access(self.root, os.R_OK) or (is_empty and any(True for _ in known_uris))
 
-    def _scan_files(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
-        """Compare the files with their fingerprints."""
+    def _look_at_file(self) -> Look:
         name = self._single_file()
-        if not name:
-            return self._files.scan(fingerprints)
-        deleted = sorted(fingerprints.keys() - {name})  # the root was a folder before
         try:
             file_stat = self.root.stat()
         except OSError as error:
-            return Scan(problems=[Problem(name, f"cannot be read ({error.strerror}); check the path and its disk")])
-        entry, old = SourceEntry(name, file_stat.st_size, file_stat.st_mtime_ns), fingerprints.get(name)
+            problem = Problem(name, f"cannot be read ({error.strerror}); check the path and its disk")
+            return Look("", lambda fingerprints: Scan(problems=[problem]), [problem])
         if not file_stat.st_size:
-            return Scan(problems=[Problem(name, "is empty; it will be indexed when it has content")])
-        if old is None:
-            return Scan(added=[entry], deleted=deleted)
-        if old.modified_ns == file_stat.st_mtime_ns != 0 and old.size == file_stat.st_size:
-            return Scan(deleted=deleted)
-        return Scan(updated=[entry], deleted=deleted)
+            problem = Problem(name, "is empty; it will be indexed when it has content")
+            return Look("", lambda fingerprints: Scan(problems=[problem]), [problem])
+        entry = SourceEntry(name, file_stat.st_size, file_stat.st_mtime_ns)
+        is_readable = os.access(self.root, os.R_OK)
+        state = _hash(name, str(file_stat.st_size), str(file_stat.st_mtime_ns)) if is_readable else ""
+        return Look(state, partial(_compare_file, entry, state))
 
     def _compare_entries(self, scan: Scan, file: SourceEntry, old: Mapping[str, Fingerprint], text_budget: int) -> int:
         """Add the changes of a file's entries to a scan; return how many characters of text are kept."""
+        _wait_until_trusted(file)
         scanned_ns = time.time_ns()
         try:
+            seen = file
             with self._files.open_stream(file) as (stream, file):
                 excerpts = self._read_excerpts(stream, file, text_budget)
+            if file != seen:
+                scan.state = ""  # it has changed since
         except SourceError as error:
+            scan.state = ""
             scan.unchanged += len(old)
             scan.problems.append(Problem(file.uri, str(error).removeprefix(f"{file.uri} ")))
             return 0
@@ -180,6 +202,8 @@ class EntryFiles:
                 # A time that cannot be trusted is not a change: it would be written at every scan.
                 if before != Fingerprint(before.content_hash, entry.size, modified_ns, entry.lines.first):
                     scan.touched.append(touched)
+                elif not modified_ns:
+                    scan.state = ""  # it may change again without another time or size
                 continue
             kept_chars += entry.length if entry.text else 0
             scan.touched.append(touched)
@@ -301,6 +325,24 @@ def _file_fingerprint(entries: Iterable[Fingerprint]) -> Fingerprint:
     stats = {(entry.size, entry.modified_ns) for entry in entries}
     size, modified_ns = stats.pop()
     return Fingerprint(_NO_HASH, size, 0 if stats else modified_ns)
+
+
+def _wait_until_trusted(file: SourceEntry) -> None:
+    """Wait until the time of a large file that was just written can be trusted: else the next scan reads it again."""
+    remaining_ns = file.modified_ns + RACY_NS - time.time_ns()
+    if file.size >= _LARGE_BYTES and 0 <= remaining_ns <= RACY_NS:
+        time.sleep(remaining_ns / 1e9 + 0.01)
+
+
+def _compare_file(entry: SourceEntry, state: str, fingerprints: Mapping[str, Fingerprint]) -> Scan:
+    """Compare the only file of a source with its fingerprint."""
+    deleted = sorted(fingerprints.keys() - {entry.uri})  # the root was a folder before
+    old = fingerprints.get(entry.uri)
+    if old is None:
+        return Scan(added=[entry], deleted=deleted, state=state)
+    if old.modified_ns == entry.modified_ns != 0 and old.size == entry.size:
+        return Scan(deleted=deleted, state=state)
+    return Scan(updated=[entry], deleted=deleted, state=state)
 
 
 def _find_moves(scan: Scan, fingerprints: Mapping[str, Fingerprint]) -> None:

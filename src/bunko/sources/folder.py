@@ -8,35 +8,29 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from io import BufferedReader, BytesIO
 from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
 
 from bunko.errors import SourceError
-from bunko.protocols import Scan, Source
+from bunko.protocols import Look, Scan, Source
 from bunko.readers.line_stream import MAX_READ_BYTES
-from bunko.sources.gitignore import PathPatterns, parse_patterns
+from bunko.sources.gitignore import PathPatterns
 from bunko.sources.kind import SourceKind, SourceSpec
-from bunko.sources.vaults import is_vault_internal
-from bunko.sources.walk_result import MACHINE_FOLDERS, WalkResult
+from bunko.sources.walk import Walker, WalkRules, explain_os_error, ignore_folder
+from bunko.sources.walk_result import WalkResult
 from bunko.types import Fingerprint, SourceEntry
 
 _READ_ATTEMPTS = 3
 # Opening a pipe must not block, and a link in the place of a file is not followed. Windows has neither flag.
 _OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"))
 
-# Office programs keep such a file beside each open document; it says who has opened it.
-_OWNER_FILE_PREFIX = "~$"
-
 _BEING_WRITTEN = "is being written", "wait until it is complete and import again"
-_NOT_REGULAR = "is not a regular file (but a pipe, a socket or a device)", "remove it or exclude it"
-
-# The .gitignore files that apply, the deepest first, each with the length of its folder's uri.
-_GitignoreRules = tuple[tuple[int, PathPatterns], ...]
 _by_uri = attrgetter("uri")
 
 
@@ -60,14 +54,18 @@ class Folder:
         names: str = "",
     ) -> None:
         self.root = Path(os.path.realpath(root))
-        self._root_prefix = str(self.root).rstrip(os.sep) + os.sep
-        self._extensions = tuple(f".{extension.lower().removeprefix('.')}" for extension in extensions)
-        self._exclude_dirs = frozenset(name.rstrip("/") for name in exclude_dirs)
-        self._include = PathPatterns(include) if include else None
-        self._exclude = PathPatterns(exclude) if exclude else None
-        self._respect_gitignore = respect_gitignore
+        self._rules = WalkRules(
+            self.root,
+            tuple(f".{extension.lower().removeprefix('.')}" for extension in extensions),
+            frozenset(name.rstrip("/") for name in exclude_dirs),
+            PathPatterns(include) if include else None,
+            PathPatterns(exclude) if exclude else None,
+            respect_gitignore,
+            re.compile(names, re.IGNORECASE) if names else None,
+            max_file_bytes,
+        )
+        self._root_prefix = self._rules.root_prefix
         self._max_file_bytes, self._limited_by = max_file_bytes, limited_by
-        self._names = re.compile(names, re.IGNORECASE) if names else None
 
     def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         """Compare the files with their fingerprints, reading only files whose time or size differ.
@@ -75,19 +73,38 @@ class Folder:
         A file that exists but cannot be read, or is in a folder that cannot be listed, is a problem and is kept.
         A file that became empty, too large or not a regular file is a problem and is deleted.
         """
-        walk = self._walk_folder()
+        return self.look().compare(fingerprints)
+
+    def look(self, on_folder: Callable[[str], None] = ignore_folder) -> Look:
+        """List the files; while the list stays the same, so does what a scan finds."""
+        walk = Walker(self._rules, self._find_excess, self._read_gitignore, on_folder).walk()
         walk.leave_out_unavailable()
-        scan = Scan()
+        problems = sorted(walk.problems, key=_by_uri)
+        skipped_folders = [self._root_prefix + uri for uri in sorted(walk.skipped)]
+        state = walk.state()
+        return Look(state, partial(self._compare, walk, state), problems, skipped_folders)
+
+    def watch_root(self) -> Path | None:
+        """Return the folder."""
+        return self.root
+
+    def watch_key(self) -> Hashable:
+        """Return the rules for files."""
+        return type(self), self._rules, self._max_file_bytes, self._limited_by
+
+    def _compare(self, walk: WalkResult, state: str, fingerprints: Mapping[str, Fingerprint]) -> Scan:
+        walk.collect_plain_files()
+        scan = Scan(state=state)
         added: list[SourceEntry] = []
         suspects: list[SourceEntry] = []
-        for uri, file_stat in walk.files.items():
+        for uri, (size, modified_ns) in walk.files.items():
             old = fingerprints.get(uri)
             if old is None:
-                added.append(_entry(uri, file_stat))
-            elif old.modified_ns == file_stat.st_mtime_ns != 0 and old.size == file_stat.st_size:
+                added.append(SourceEntry(uri, size, modified_ns))
+            elif old.modified_ns == modified_ns != 0 and old.size == size:
                 scan.unchanged += 1
             else:
-                suspects.append(_entry(uri, file_stat))
+                suspects.append(SourceEntry(uri, size, modified_ns))
         self._compare_suspects(scan, suspects, fingerprints, walk)
         unlisted = tuple(walk.unlisted)
         scan.deleted = sorted(
@@ -113,7 +130,7 @@ class Folder:
                     content = file.read(before.st_size + 1)
                     after = os.fstat(file.fileno())
             except OSError as error:
-                raise _source_error(entry.uri, *_explain_os_error(error)) from error
+                raise _source_error(entry.uri, *explain_os_error(error)) from error
             if len(content) == before.st_size == after.st_size and before.st_mtime_ns == after.st_mtime_ns:
                 return content, _entry(entry.uri, after)
         raise _source_error(entry.uri, *_BEING_WRITTEN)
@@ -138,7 +155,7 @@ class Folder:
                 yield file, _entry(entry.uri, before)
                 after = os.fstat(file.fileno())
         except OSError as error:
-            raise _source_error(entry.uri, *_explain_os_error(error)) from error
+            raise _source_error(entry.uri, *explain_os_error(error)) from error
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
             raise _source_error(entry.uri, *_BEING_WRITTEN)
 
@@ -159,6 +176,7 @@ class Folder:
             old = fingerprints[entry.uri]
             digest = self._digest(entry.uri, walk, read_content=entry.size == old.size)
             if digest is None:
+                scan.state = ""
                 continue
             if digest != old.content_hash:
                 scan.updated.append(entry)
@@ -168,6 +186,8 @@ class Folder:
             entry = replace(entry, seen_ns=now)
             if entry.trusted_modified_ns() != old.modified_ns:
                 scan.touched.append(entry)
+            else:
+                scan.state = ""  # it may change again without another time or size
 
     def _add_new_files(
         self, scan: Scan, added: list[SourceEntry], fingerprints: Mapping[str, Fingerprint], walk: WalkResult
@@ -179,6 +199,7 @@ class Folder:
         for entry in sorted(added, key=_by_uri):
             digest = self._digest(entry.uri, walk, read_content=entry.size in sizes)
             if digest is None:
+                scan.state = ""
                 continue
             scan.added.append(entry)
             if old_uris := deleted_by_content.get((entry.size, digest)):
@@ -196,7 +217,7 @@ class Folder:
             del walk.files[uri]
         except OSError as error:
             walk.unreadable.add(uri)
-            walk.report_problem(uri, *_explain_os_error(error))
+            walk.report_problem(uri, *explain_os_error(error))
         return None
 
     def _open_file(self, uri: str) -> BufferedReader:
@@ -218,168 +239,23 @@ class Folder:
         """Return the maximum size of a file, and the setting that says so."""
         return self._max_file_bytes, self._limited_by
 
+    def _find_excess(self, uri: str, size: int) -> tuple[str, str] | None:
+        return self._too_large_problem(uri, size) if size > self._limit(uri)[0] else None
+
+    def _read_gitignore(self, uri: str) -> bytes:
+        return self.read(SourceEntry(uri, 0, 0))[0]
+
     def _too_large_problem(self, uri: str, size: int) -> tuple[str, str]:
         limit, setting = self._limit(uri)
         return f"has {size:,} bytes, more than the limit of {limit:,}", f"raise {setting} to index it"
-
-    def _walk_folder(self) -> WalkResult:
-        walk = WalkResult()
-        folders: list[tuple[str, _GitignoreRules, bool]] = [("", (), self._include is None)]
-        while folders:
-            prefix, rules, included = folders.pop()
-            try:
-                with os.scandir(self._root_prefix + prefix) as listing:
-                    entries = list(listing)
-            except OSError as error:
-                if not prefix:
-                    raise _root_error(self.root, error) from error
-                walk.unlisted.append(prefix)
-                # A folder deleted during the scan is not a problem, but its files are not treated as deleted yet.
-                if not isinstance(error, FileNotFoundError):
-                    problem = f"cannot be listed ({error.strerror}), so its indexed files are kept"
-                    walk.report_problem(prefix[:-1], problem, "check its permissions and its disk, or exclude it")
-                continue
-            if self._respect_gitignore:
-                rules = self._add_gitignore_rules(prefix, entries, rules, walk)
-            for entry in entries:
-                self._visit_entry(entry, prefix, rules, included, folders, walk)
-        return walk
-
-    def _visit_entry(
-        self,
-        entry: os.DirEntry[str],
-        prefix: str,
-        rules: _GitignoreRules,
-        included: bool,
-        folders: list[tuple[str, _GitignoreRules, bool]],
-        walk: WalkResult,
-    ) -> None:
-        name = entry.name
-        uri = prefix + name
-        name_matches = name.lower().endswith(self._extensions) and not name.startswith(_OWNER_FILE_PREFIX)
-        if not name_matches and self._names is not None:
-            name_matches = self._names.fullmatch(name) is not None
-        try:
-            is_folder = entry.is_dir(follow_symlinks=False)
-            is_link = entry.is_symlink()
-            if (is_folder or is_link) and name in self._exclude_dirs:
-                if is_folder and name not in MACHINE_FOLDERS:
-                    walk.skipped.append(uri)
-                return
-            if not (name_matches or is_folder or is_link):
-                return
-            if (is_folder and is_vault_internal(uri)) or self._is_ignored(uri, name, rules, is_folder=is_folder):
-                return
-            if self._include is not None:
-                verdict = self._include.verdict(uri, name, is_folder=is_folder)
-                included = included if verdict is None else verdict
-            if not included and not is_folder:
-                return
-            if is_link:
-                self._check_link(uri, name_matches, walk)
-            elif not _is_unicode(name):
-                walk.report_problem(uri, "has a name that is not valid Unicode", "rename it")
-            elif is_folder:
-                folders.append((uri + "/", rules, included))
-            else:
-                self._record_file(uri, entry.stat(follow_symlinks=False), walk)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            walk.unreadable.add(uri)
-            walk.unlisted.append(f"{uri}/")  # it may be a folder
-            walk.report_problem(uri, *_explain_os_error(error))
-
-    def _is_ignored(self, uri: str, name: str, rules: _GitignoreRules, *, is_folder: bool) -> bool:
-        if self._exclude is not None and self._exclude.verdict(uri, name, is_folder=is_folder):
-            return True
-        for start, rule in rules:
-            verdict = rule.verdict(uri[start:], name, is_folder=is_folder)
-            if verdict is not None:
-                return verdict
-        return False
-
-    def _add_gitignore_rules(
-        self, prefix: str, entries: list[os.DirEntry[str]], rules: _GitignoreRules, walk: WalkResult
-    ) -> _GitignoreRules:
-        if not any(entry.name == ".gitignore" for entry in entries):
-            return rules
-        uri = f"{prefix}.gitignore"
-        try:
-            content, _ = self.read(SourceEntry(uri, 0, 0))
-        except SourceError as error:
-            problem = error.message.removeprefix(f"{uri} ")
-            walk.report_problem(
-                uri, f"{problem}, so the files it ignores are indexed", "make it a readable regular file"
-            )
-            return rules
-        return ((len(prefix), parse_patterns(content.decode(errors="surrogateescape"))), *rules)
-
-    def _check_link(self, uri: str, name_matches: bool, walk: WalkResult) -> None:
-        """Report a link that is broken or leaves the folder; a target inside the folder is indexed by its own path."""
-        try:
-            real = os.path.realpath(self._root_prefix + uri, strict=True)
-        except OSError as error:
-            # A broken link may have pointed to a folder; with another extension it pointed to a file we skip.
-            if not name_matches and Path(uri).suffix:
-                return
-            if error.errno == errno.ELOOP:
-                walk.report_problem(uri, "is a link that points to itself", "remove it or point it at a file")
-            elif isinstance(error, FileNotFoundError | NotADirectoryError):
-                walk.report_problem(uri, "is a broken link", "remove it or restore its target")
-            else:
-                walk.report_problem(uri, *_explain_os_error(error))
-            return
-        is_inside = real.startswith(self._root_prefix) or real == str(self.root)
-        if not is_inside and (name_matches or Path(real).is_dir()):
-            walk.report_problem(
-                uri,
-                "is a link to a target outside the folder",
-                "copy its target here, or index the target separately",
-            )
-
-    def _record_file(self, uri: str, file_stat: os.stat_result, walk: WalkResult) -> None:
-        if not stat.S_ISREG(file_stat.st_mode):
-            walk.report_problem(uri, *_NOT_REGULAR)
-        elif file_stat.st_size == 0:
-            walk.report_problem(uri, "is empty", "it will be indexed when it has content")
-        elif file_stat.st_size > self._limit(uri)[0]:
-            walk.report_problem(uri, *self._too_large_problem(uri, file_stat.st_size))
-        else:
-            walk.files[uri] = file_stat
 
 
 def _entry(uri: str, file_stat: os.stat_result) -> SourceEntry:
     return SourceEntry(uri, file_stat.st_size, file_stat.st_mtime_ns)
 
 
-def _is_unicode(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _explain_os_error(error: OSError) -> tuple[str, str]:
-    if isinstance(error, FileNotFoundError):
-        return "no longer exists", "the next import removes it from the index"
-    if error.errno == errno.ENXIO:  # also raised by opening a socket
-        return _NOT_REGULAR
-    if error.errno == errno.ELOOP:
-        return "is reached through a link", "replace the link with the file"
-    return f"cannot be read ({error.strerror})", "check its permissions and its disk, or exclude it"
-
-
 def _source_error(uri: str, problem: str, remedy: str) -> SourceError:
     return SourceError(f"{uri} {problem}", hint=f"{remedy[0].upper()}{remedy[1:]}.")
-
-
-def _root_error(root: Path, error: OSError) -> SourceError:
-    return SourceError(
-        f"The folder {root} cannot be read: {error.strerror}",
-        hint="Check the path, that its disk is mounted, and that you have permission to list it.",
-    )
 
 
 def _build_source(spec: SourceSpec) -> Source:

@@ -38,10 +38,11 @@ class PathPatterns:
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = tuple(lines)
         self._positive: list[bool] = []
         names: list[tuple[int, str, bool]] = []
         paths: list[tuple[int, str, bool]] = []
-        for line in lines:
+        for line in self._lines:
             pattern = _trim_line(line)
             if pattern.startswith("#") or len(pattern) > _MAX_PATTERN_CHARS:
                 continue
@@ -56,6 +57,13 @@ class PathPatterns:
                 self._positive.append(is_positive)
         self._file_matchers = _combine_globs(names, is_folder=False), _combine_globs(paths, is_folder=False)
         self._folder_matchers = _combine_globs(names, is_folder=True), _combine_globs(paths, is_folder=True)
+        self.has_file_patterns = any(self._file_matchers)  # or else all of them are for folders
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PathPatterns) and self._lines == other._lines
+
+    def __hash__(self) -> int:
+        return hash(self._lines)
 
     def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
         """Return False if a negated (`!`) pattern decides about a path, True for another one, None if none matches.

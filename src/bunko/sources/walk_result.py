@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import os
+from array import array
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import chain
 
 from bunko.readers import unavailable_readers
 from bunko.types import Problem
@@ -16,7 +18,10 @@ MACHINE_FOLDERS = frozenset({".git", ".rag-index", "__pycache__"})
 class WalkResult:
     """What a walk through a folder found."""
 
-    files: dict[str, os.stat_result] = field(default_factory=dict)
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)  # size and time in nanoseconds, by uri
+    # The ordinary files of each folder: its uri, their names, and size and time of each in turn. `files` lacks them
+    # until somebody needs them: a look that finds nothing new does not.
+    plain_files: list[tuple[str, list[str], list[int]]] = field(default_factory=list)
     unreadable: set[str] = field(default_factory=set)  # exist, but cannot be read
     unlisted: list[str] = field(default_factory=list)  # folders, with a trailing slash
     skipped: list[str] = field(default_factory=list)  # folders that are excluded by their names
@@ -26,6 +31,30 @@ class WalkResult:
         """Add a problem, with what to do about it."""
         printable = uri.encode(errors="backslashreplace").decode()
         self.problems.append(Problem(printable, f"{problem}; {remedy}"))
+
+    def state(self) -> str:
+        """Return a digest of everything found, or an empty string if a time is beyond all calendars."""
+        try:
+            stats = array("q", chain.from_iterable(self.files.values()))
+            for _, _, plain_stats in self.plain_files:
+                stats.fromlist(plain_stats)
+        except OverflowError:
+            return ""
+        names = [*self.files, "", *sorted(self.unreadable), "", *self.unlisted, "", *self.skipped, ""]
+        names += [f"{problem.uri}\n{problem.reason}" for problem in self.problems]
+        for prefix, plain_names, _ in self.plain_files:
+            names += ("", prefix, *plain_names)
+        digest = blake2b("\0".join(names).encode(errors="surrogateescape"), digest_size=16)
+        digest.update(stats)
+        return digest.hexdigest()
+
+    def collect_plain_files(self) -> None:
+        """Add the ordinary files to the others."""
+        for prefix, names, stats in self.plain_files:
+            self.files.update(
+                zip([prefix + name for name in names], zip(stats[::2], stats[1::2], strict=True), strict=True)
+            )
+        self.plain_files.clear()
 
     def leave_out_unavailable(self) -> None:
         """Move files whose reader is not installed to the unreadable ones, so that they are read once it is.

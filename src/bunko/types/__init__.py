@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bunko.types.build_info import NOT_BUILT, BuildInfo
 from bunko.types.tool_options import NO_OPTIONS, ToolOptions
@@ -185,8 +185,7 @@ class ToolFailure:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """Stored facts about an entry, to detect whether it changed."""
 
     content_hash: str

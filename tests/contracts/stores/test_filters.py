@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bunko import stores
 from bunko.errors import QueryError
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import Filter
-from bunko.stores.filters import glob_to_regex
-from bunko.types import Tool
+from bunko.stores.filters import document_matcher, effective_date, glob_to_regex
+from bunko.stores.sql.facts import Facts
+from bunko.types import SourceEntry, Tool
 from tests.contracts.documents import prepared, search_results
 
 
@@ -105,3 +110,87 @@ def test_a_filter_can_name_the_documents_of_each_tool(store: Store) -> None:
     assert len(store.documents.select(first.id, where)) == 1
     assert store.documents.find(second.id, where) == []
     assert store.documents.find(first.id, Filter(selection="x")) == [], "nobody has looked up what it names"
+
+
+DATES = st.sampled_from(
+    [
+        "",
+        "2023-12-31",
+        "2024-01",
+        "2024-01-15",
+        "2024-01-15T09:30:00",
+        "2024-01-15T23:30:00+09:00",
+        "2024-01-15T01Z",
+        "x",
+    ]
+)
+TAGS = st.lists(st.sampled_from(["a", "b", '"', "日記", "a b"]), unique=True, max_size=3).map(tuple)
+
+
+@given(
+    st.lists(st.tuples(DATES, TAGS, st.integers(0, 2 * 10**18)), max_size=8),
+    TAGS,
+    DATES,
+    DATES,
+    st.sampled_from(["", "Asia/Tokyo", "America/New_York"]),
+)
+def test_columns_of_facts_select_what_the_memory_store_selects(
+    documents: list[tuple[str, tuple[str, ...], int]], tags: tuple[str, ...], since: str, until: str, zone: str
+) -> None:
+    where = Filter(tags=tags, since=since, until=until, zone=zone)
+    rows = [
+        (number, date, modified_ns, number % 2, json.dumps(tag_list))
+        for number, (date, tag_list, modified_ns) in enumerate(documents)
+    ]
+    matches = document_matcher(where, 1)
+    assert Facts(rows).select(where) == [
+        number
+        for number, (date, tag_list, modified_ns) in enumerate(documents)
+        if matches("", effective_date(date, modified_ns, number % 2), frozenset(tag_list))
+    ]
+
+
+def test_a_filter_selects_what_was_written_since_the_last_one(store: Store) -> None:
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("~docs"))
+    where = Filter(tags=("x",), since="2024")
+
+    def uris() -> set[str]:
+        with store.read_transaction():
+            return {document.uri for document in store.documents.find(tool.id, where)} & {
+                row.uri for row in store.documents.chunks(chunk_ids(store.documents.select(tool.id, where))).values()
+            }
+
+    def chunk_ids(document_ids: Sequence[int]) -> list[int]:
+        chunks = store.changes.chunks_since(tool.id, 0)
+        return [chunk.chunk_id for chunk in chunks if chunk.document_id in document_ids]
+
+    assert uris() == set()
+    store.documents.write(tool.id, upsert=[prepared("a.md", "検索", date="2024-01-15", tags=("x",))])
+    assert uris() == {"a.md"}
+    store.documents.write(tool.id, upsert=[prepared("b.md", "検索", tags=("x",))])
+    assert uris() == {"a.md"}, "the date of its file is of 1970"
+    store.documents.write(tool.id, touch=[SourceEntry("b.md", 1, 1_720_000_000 * 10**9, 0)])
+    assert uris() == {"a.md", "b.md"}
+    store.documents.write(tool.id, remove=["a.md"])
+    assert uris() == {"b.md"}
+    store.documents.write(other.id, upsert=[prepared("c.md", "検索", date="2024-01-15", tags=("x",))])
+    assert uris() == {"b.md"}
+    store.tools.swap(tool, other)
+    assert uris() == {"c.md"}
+
+
+def test_a_second_filter_reads_no_documents(tmp_path: Path) -> None:
+    store = stores.build("sqlite", tmp_path / "library.db", None)
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "検索", date="2024-01-15", tags=("x",))])
+    assert len(store.documents.select(tool.id, Filter(tags=("x",)))) == 1
+    statements: list[str] = []
+    with store.read_transaction():
+        database = store.documents._database  # type: ignore[attr-defined]
+        with database._readers.connection() as connection:
+            connection.set_trace_callback(statements.append)
+        assert len(store.documents.select(tool.id, Filter(since="2024"))) == 1
+        connection.set_trace_callback(None)
+    assert statements
+    assert not any("tags" in statement for statement in statements)
+    store.close()

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
-from bunko.records import EmbeddingUsage, FailedDocument, LoggedSearch, PreparedDocument, ToolStatistics, WebPage
+from bunko.records import (
+    EmbeddingUsage,
+    FailedDocument,
+    LoggedSearch,
+    PreparedDocument,
+    ScanRecord,
+    ToolStatistics,
+    WebPage,
+)
 from bunko.stores.filters import effective_date
 from bunko.types import SourceEntry, Tool
 from bunko.types.access import AuditEntry, Token
@@ -84,6 +92,8 @@ class MemoryTables:
     audit: list[AuditEntry] = field(default_factory=list)  # the oldest first
     outbox: dict[str, OutboxEntry] = field(default_factory=dict)  # by key
     domains: dict[str, DomainRule] = field(default_factory=dict)  # by domain
+    versions: Counter[int] = field(default_factory=Counter)  # of the fingerprints, by tool id
+    scans: dict[int, ScanRecord] = field(default_factory=dict)  # by tool id
     generation: int = 0
     next_tool: int = 1
     next_document: int = 1

@@ -71,6 +71,7 @@ class MemoryDocuments:
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""
         tables = self._tables
+        tables.versions[tool_id] += 1
         tables.store_vectors(vectors or {}, sentences or {}, usage or {})
         redated = [row for entry in touch if (row := self._find_redated(tool_id, entry))]
         if upsert or fail or remove or redated:

@@ -20,6 +20,7 @@ from bunko.stores.memory.files import MemoryFiles
 from bunko.stores.memory.index_statistics import MemoryIndexStatistics
 from bunko.stores.memory.outbox import MemoryDomains, MemoryOutbox
 from bunko.stores.memory.pages import MemoryPages
+from bunko.stores.memory.scans import MemoryScans
 from bunko.stores.memory.stats import MemoryStats
 from bunko.stores.memory.tools import MemoryTools
 from bunko.stores.memory.vectors import MemoryVectors
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         IndexStatisticsStore,
         MovingRows,
         OutboxStore,
+        ScanStore,
         StatsStore,
         StoreFiles,
         TokenStore,
@@ -60,6 +62,7 @@ class Memory:
         self.changes: ChangeStore = MemoryChanges(tables)
         self.pages: WebPageStore = MemoryPages(tables)
         self.cache: CacheStore = MemoryCache(tables)
+        self.scans: ScanStore = MemoryScans(tables)
         self.stats: StatsStore = MemoryStats(tables)
         self.index_statistics: IndexStatisticsStore = MemoryIndexStatistics(tables)
         self.tokens: TokenStore = MemoryTokens(tables)

@@ -106,6 +106,7 @@ class MemoryTools:
         """Remove the documents and failures of a tool; return the new generation."""
         tables = self._tables
         tables.generation += 1
+        tables.versions[tool_id] += 1
         for owner_id, uri in (*tables.documents, *tables.failures):
             if owner_id == tool_id:
                 tables.remove_document(tool_id, uri)

@@ -16,9 +16,8 @@ from bunko.records import (
     PreparedDocument,
     StoredDocument,
 )
-from bunko.stores import filters
 from bunko.stores.filters import document_matcher, effective_date, is_redated, separate_chunk_text
-from bunko.stores.sql.changes import advance_generation, generation_in_transaction
+from bunko.stores.sql.changes import SqlChanges, advance_generation, generation_in_transaction
 from bunko.stores.sql.database import (
     BLOB,
     INTEGER,
@@ -31,8 +30,10 @@ from bunko.stores.sql.database import (
     placeholders,
     retried,
 )
+from bunko.stores.sql.facts import FactCache
+from bunko.stores.sql.scans import SqlScans, advance_version
 from bunko.stores.sql.vectors import store_vectors
-from bunko.types import WHOLE_FILE, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
+from bunko.types import RACY_NS, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,21 +68,20 @@ class SqlDocuments:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._scans, self._changes = SqlScans(database), SqlChanges(database)
+        self._facts = FactCache(database, self._facts_version)
 
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
         """Return the fingerprint of each document and of each failed entry, by URI."""
+        # The columns of a fingerprint, in its order: a library may have hundreds of thousands of documents.
+        columns = f"uri, content_hash, size, CASE WHEN seen_ns - {RACY_NS} > modified_ns THEN modified_ns ELSE 0 END"
         rows = self._database.rows(
-            "SELECT uri, content_hash, size, modified_ns, seen_ns, first_line FROM documents WHERE tool_id = ?"
-            " UNION ALL SELECT uri, content_hash, size, modified_ns, seen_ns, 1 FROM failures WHERE tool_id = ?",
+            f"SELECT {columns}, first_line FROM documents WHERE tool_id = ?"
+            f" UNION ALL SELECT {columns}, 1 FROM failures WHERE tool_id = ?",
             (tool_id, tool_id),
-            types=(TEXT, TEXT, INTEGER, INTEGER, INTEGER, INTEGER),
+            types=(TEXT, TEXT, INTEGER, INTEGER, INTEGER),
         )
-        return {
-            row[0]: filters.fingerprint(
-                row[1], SourceEntry(row[0], *row[2:5], lines=WHOLE_FILE if row[5] == 1 else LineSpan(row[5]))
-            )
-            for row in rows
-        }
+        return {uri: Fingerprint(*values) for uri, *values in rows}
 
     def failures(self, tool_id: int) -> list[Problem]:
         """Return the entries that could not be imported."""
@@ -105,6 +105,7 @@ class SqlDocuments:
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""
         with self._database.transaction() as connection:
+            advance_version(connection, tool_id)
             redated = _find_redated(connection, tool_id, touch)
             has_changes = upsert or fail or remove or redated
             generation = advance_generation(connection) if has_changes else generation_in_transaction(connection)
@@ -182,15 +183,11 @@ class SqlDocuments:
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
-        matches = document_matcher(where, tool_id)
-        rows = self._database.rows(
-            "SELECT id, uri, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?",
-            (tool_id,),
-            types=(INTEGER, TEXT, TEXT, INTEGER, INTEGER, TEXT),
-        )
-        with self._database.decode_values():
-            facts = [(row[0], row[1], effective_date(*row[2:5]), frozenset(decode_strings(row[5]))) for row in rows]
-        return [document_id for document_id, *fields in facts if matches(*fields)]
+        return self._facts.select(tool_id, where)
+
+    def _facts_version(self, tool_id: int) -> object:
+        # An older bunko does not count what it writes, but it advances the generation.
+        return self._scans.get(tool_id).version, self._changes.last_generation(tool_id)
 
     def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
         """Return the documents that match a filter, without their texts, in any order."""

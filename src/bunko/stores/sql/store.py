@@ -15,6 +15,7 @@ from bunko.stores.sql.marks import MOVED, read_marks
 from bunko.stores.sql.outbox import SqlDomains, SqlOutbox
 from bunko.stores.sql.pages import SqlPages
 from bunko.stores.sql.rows import SqlRows
+from bunko.stores.sql.scans import SqlScans
 from bunko.stores.sql.stats import SqlStats
 from bunko.stores.sql.tools import SqlTools
 from bunko.stores.sql.vectors import SqlVectors
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         IndexStatisticsStore,
         MovingRows,
         OutboxStore,
+        ScanStore,
         StatsStore,
         TokenStore,
         ToolStore,
@@ -71,6 +73,7 @@ class SqlStore:
         self.changes: ChangeStore = changes
         self.pages: WebPageStore = SqlPages(database)
         self.cache: CacheStore = SqlCache(database)
+        self.scans: ScanStore = SqlScans(database)
         self.stats: StatsStore = SqlStats(database)
         self.index_statistics: IndexStatisticsStore = SqlIndexStatistics(database)
         self.tokens: TokenStore = SqlTokens(database)

@@ -11,6 +11,7 @@ from bunko.errors import name_taken_error
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sql.changes import advance_generation, put_meta
 from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, retried, retried_until_commit
+from bunko.stores.sql.scans import advance_version, delete_scans
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
 from bunko.types.tool_options import ToolOptions
@@ -170,10 +171,12 @@ def _move_documents(connection: Connection, tool: Tool, shadow: Tool) -> int:
 def _delete_tool(connection: Connection, tool_id: int) -> None:
     connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
     connection.execute("DELETE FROM meta WHERE key = ?", (f"{MACHINE_PREFIX}{tool_id}",))
+    delete_scans(connection, tool_id)
 
 
 def _remove_documents(connection: Connection, tool_id: int) -> int:
     generation = advance_generation(connection)
+    advance_version(connection, tool_id)
     connection.execute(
         "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ?", (generation, tool_id)
     )
