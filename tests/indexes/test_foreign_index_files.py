@@ -62,7 +62,7 @@ BAD_ARRAYS: dict[str, Any] = {
     "sentences before the first": {"sentences__starts": lambda old: np.append([-5], old[1:])},
     "sentences that go back": {"sentences__starts": lambda old: np.concatenate([[0, 2**40], old[2:]])},
     "too few vectors": {"vectors": lambda old: np.zeros((3, 4), np.float32)},
-    "coarse of another size": {"coarse": lambda old: np.zeros((40, 7), np.int8)},
+    "coarse of another size": {"codes__coarse": lambda old: np.zeros((40, 7), np.int8)},
     "other numbers": {"chunk_ids": lambda old: old.astype(np.float64)},
     "too few documents": {"document_ids": lambda old: old[:-1]},
     "an array too many": {"more": lambda old: np.zeros(3)},
@@ -130,7 +130,7 @@ def test_an_index_file_that_is_a_pipe_does_not_wait_for_a_writer(store: Sqlite, 
 
 def test_vectors_of_another_size_are_passed_over(store: Sqlite, tmp_path: Path) -> None:
     tool, path = filled(store, tmp_path / "index")
-    forge(path, vectors=np.ones((40, 4), np.float32), coarse=np.empty((0, 4), np.int8))
+    forge(path, vectors=np.ones((40, 4), np.float32), codes__coarse=np.empty((0, 4), np.int8))
     index = ToolIndex(store, tool.id, tmp_path / "index")
     with store.read_transaction():
         view = index.snapshot()

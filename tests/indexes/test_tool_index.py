@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bunko.embedders import hashing, vector_keys
-from bunko.indexes.embedded import segment
+from bunko.indexes.embedded import codes
 from bunko.indexes.embedded import tool_index as live_module
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.search.hits import search
@@ -73,7 +73,7 @@ def test_what_came_after_the_file_is_replayed_and_what_went_is_gone(store: Sqlit
         lambda data: data[:100] + b"\xff" * 50 + data[150:],
         lambda data: data[:-2000] + b"\xff" * 1000 + data[-1000:],
         lambda data: data + b"more",
-        lambda data: data.replace(b'"format": 2', b'"format": 9'),
+        lambda data: data.replace(b'"format": 3', b'"format": 9'),
     ],
     ids=["empty", "cut off", "no magic", "header", "content", "too long", "other version"],
 )
@@ -192,12 +192,11 @@ def test_an_index_made_in_several_files_answers_as_one_made_in_memory(
             for mode in ("bm25", "semantic", "hybrid"):
                 request = RankRequest("京都の検索 第12", mode=mode, top_k=20)
                 hits = search(store, live.snapshot(), {tool.id: "docs"}, embedder, request)
-                # Of a scan of bytes the mean of all cosines is less exact.
-                found.append([(hit.uri, pytest.approx(hit.score, abs=1e-3)) for hit in hits])
+                found.append([(hit.uri, pytest.approx(hit.score, abs=1e-5)) for hit in hits])
         return found
 
     wanted = answers(ToolIndex(store, tool.id, None))
-    monkeypatch.setattr(segment, "COARSE_ROWS", coarse)
+    monkeypatch.setattr(codes, "BYTE_ROWS", coarse)
     for name, value in (("_BATCH_ROWS", 4), ("_MAX_ROWS_IN_MEMORY", 12)):
         monkeypatch.setattr(live_module, name, value)
     folder = tmp_path / "index"

@@ -1,11 +1,13 @@
-"""The vector scan: exact where rows are few, rescored where they are many."""
+"""The vector scan: over floats where rows are few, over codes and rescored where they are many."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bunko.indexes.embedded import segment
+from bunko.indexes.embedded import codes, segment
 from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
 from bunko.indexes.embedded.vectors import cosines, nearest
 from bunko.records import StoredChunk
@@ -37,20 +39,96 @@ def test_the_nearest_rows_are_those_of_the_bare_product(rows: int) -> None:
     assert cosines(state, query, [4, 0]) == pytest.approx((vectors @ query)[[4, 0]].tolist())
 
 
-def test_a_large_segment_is_scanned_coarsely_and_scored_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_of_bytes_finds_what_a_scan_of_floats_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Half of the rows differ by less than a byte can tell.
     vectors = unit(5000)
-    exact = Snapshot([SegmentView(built(vectors))], 1)
-    monkeypatch.setattr(segment, "COARSE_ROWS", 1000)
-    coarse = Snapshot([SegmentView(built(vectors))], 1)
-    assert len(coarse.views[0].segment.coarse) == 5000
+    vectors[::2] = vectors[0] + 1e-3 * unit(2500)
     mask = np.arange(5000) % 3 == 0
+    exact = Snapshot([SegmentView(built(vectors), alive) for alive in (None, ~mask)], 1)
+    monkeypatch.setattr(codes, "BYTE_ROWS", 1000)
+    coarse = Snapshot([SegmentView(built(vectors), alive) for alive in (None, ~mask)], 1)
+    assert len(coarse.views[0].segment.codes.coarse) == 5000
+    few = np.arange(5000) % 100 == 0
     for number in range(50):
         query = vectors[number] + 0.5 * unit(1)[0]
-        for masks in ([None], [mask]):
+        for masks in ([None, ~mask], [mask, few], [few, few & mask]):
             one, other = nearest(exact, query, 10, masks=masks), nearest(coarse, query, 10, masks=masks)
-            assert list(one.ranking.rows) == list(other.ranking.rows)
-            assert list(one.ranking.scores) == pytest.approx(list(other.ranking.scores))
-            assert (one.mean, one.spread) == pytest.approx((other.mean, other.spread), abs=2e-3)
+            assert list(one.ranking.scores) == pytest.approx(list(other.ranking.scores), abs=1e-6)
+            assert cosines(exact, query, other.ranking.rows) == pytest.approx(list(other.ranking.scores), abs=1e-6)
+            assert (one.mean, one.spread) == pytest.approx((other.mean, other.spread), abs=1e-4)
+
+
+def test_vectors_of_any_length_are_found_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = unit(3000) * np.random.default_rng(1).uniform(0, 40, size=(3000, 1)).astype(np.float32)
+    vectors[:100] = 0
+    exact = Snapshot([SegmentView(built(vectors))], 1)
+    monkeypatch.setattr(codes, "BYTE_ROWS", 1000)
+    coarse = Snapshot([SegmentView(built(vectors))], 1)
+    for query in (unit(1)[0], 30 * unit(1)[0], np.zeros(64, np.float32)):
+        one, other = nearest(exact, query, 10, masks=[None]), nearest(coarse, query, 10, masks=[None])
+        assert list(one.ranking.rows) == list(other.ranking.rows)
+        assert list(one.ranking.scores) == pytest.approx(list(other.ranking.scores), rel=1e-5)
+
+
+def topics(rows: int, size: int = 64) -> np.ndarray:
+    """Return vectors with a common direction, of many topics, as those of real texts are."""
+    centres = unit(200, size)[np.random.default_rng(2).integers(200, size=rows)]
+    vectors = unit(1, size)[0] + centres + 0.6 * unit(rows, size)
+    units: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return units
+
+
+def test_a_scan_of_signs_finds_nearly_all_of_the_nearest_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = topics(20_000)
+    exact = Snapshot([SegmentView(built(vectors))], 1)
+    monkeypatch.setattr(codes, "BYTE_ROWS", 1000)
+    monkeypatch.setattr(codes, "SIGN_ROWS", 1000)
+    approximate = Snapshot([SegmentView(built(vectors))], 1)
+    assert approximate.views[0].segment.codes.signs.shape == (1, 20_000)
+    for allowed in (None, np.arange(20_000) % 10 != 0, np.arange(20_000) % 2 == 1):
+        found = 0
+        for number in range(40):
+            query = vectors[number] + 0.2 * unit(1)[0]
+            one, other = (nearest(state, query, 10, masks=[allowed]) for state in (exact, approximate))
+            found += len({*one.ranking.rows} & {*other.ranking.rows})
+            assert (one.mean, one.spread) == pytest.approx((other.mean, other.spread), abs=1e-4)
+            assert allowed is None or allowed[list(other.ranking.rows)].all()
+        assert found >= 0.98 * 400
+
+
+def test_a_filter_that_allows_few_rows_is_answered_exactly_beside_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = unit(20_000)  # of which signs alone say little
+    exact = Snapshot([SegmentView(built(vectors))], 1)
+    monkeypatch.setattr(codes, "BYTE_ROWS", 1000)
+    monkeypatch.setattr(codes, "SIGN_ROWS", 1000)
+    approximate = Snapshot([SegmentView(built(vectors))], 1)
+    mask = np.arange(20_000) % 40 == 0
+    for number in range(20):
+        one, other = (nearest(state, unit(20)[number], 10, masks=[mask]) for state in (exact, approximate))
+        assert list(one.ranking.rows) == list(other.ranking.rows)
+
+
+@pytest.mark.parametrize("size", [63, 64, 256, 300])
+def test_the_codes_of_a_merged_file_are_those_of_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(codes, "BYTE_ROWS", 100)
+    monkeypatch.setattr(codes, "SIGN_ROWS", 100)
+    vectors = unit(500, size)
+    alive = np.arange(300) % 7 != 0
+    parts = [built(vectors[:300]), built(vectors[300:330]), built(vectors[330:])]
+    segment.merge_into(tmp_path / "file", parts, [alive, None, None], {})
+    merged, expected = (
+        segment.load(tmp_path / "file", check=True),
+        built(np.concatenate([vectors[:300][alive], vectors[300:]])),
+    )
+    in_memory = segment.merge(parts, [alive, None, None], {})
+    for made in (merged, in_memory):
+        for name in ("coarse", "scales", "max_norm"):
+            assert np.array_equal(getattr(made.codes, name), getattr(expected.codes, name))
+        assert np.allclose(made.codes.total, expected.codes.total, atol=1e-4)
+        assert np.allclose(made.codes.products, expected.codes.products, atol=1e-4)
+        assert np.mean(made.codes.signs == expected.codes.signs) > 0.99  # the mean may differ in the last digit
 
 
 def test_only_rows_that_are_allowed_are_returned() -> None:

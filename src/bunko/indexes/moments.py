@@ -44,7 +44,11 @@ class Moments:
 
     def mean_and_spread(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
         """Return the mean and the standard deviation of the products of a vector with all others, to 4 decimals."""
-        query, count = vector.astype(np.float64), max(self.count, 1)
-        mean = float(self.total @ query) / count
-        variance = float(query @ self.products @ query) / count - mean * mean
-        return round(mean, 4), round(sqrt(max(variance, 0.0)), 4)
+        count, (total, squares) = max(self.count, 1), self.sums(vector)
+        mean = total / count
+        return round(mean, 4), round(sqrt(max(squares / count - mean * mean, 0.0)), 4)
+
+    def sums(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
+        """Return the sum of the products of a vector with all others, and the sum of their squares."""
+        query = vector.astype(np.float64)
+        return float(self.total @ query), float(query @ self.products @ query)

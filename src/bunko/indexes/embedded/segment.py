@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,11 @@ import numpy as np
 
 from bunko import array_file
 from bunko.array_file import DamagedArrayFile
-from bunko.indexes.embedded import postings, sentences
+from bunko.indexes.embedded import codes, postings, sentences
+from bunko.indexes.embedded.codes import Codes
 from bunko.indexes.embedded.postings import Postings
 from bunko.indexes.embedded.sentences import Sentences
+from bunko.indexes.moments import Moments
 from bunko.records import StoredChunk
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
@@ -26,22 +30,21 @@ if TYPE_CHECKING:
 
     from bunko.types import Vectors
 
-__all__ = ["COARSE_ROWS", "FORMAT", "DamagedArrayFile", "Segment", "build", "load", "merge", "merge_into"]
+__all__ = ["FORMAT", "DamagedArrayFile", "Segment", "build", "load", "merge", "merge_into"]
 
-FORMAT = 2
-# From this size on, scanning bytes and rescoring is faster than scanning floats, which no longer fit the CPU cache.
-COARSE_ROWS = 32_768
+FORMAT = 3
 _BATCH_ROWS = 8192
 _DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(dtype)
     for name, dtype in {
         "chunk_ids": np.int64, "document_ids": np.int64, "order": np.uint64, "lengths": np.int32,
-        "vectors": np.float32, "coarse": np.int8, "scales": np.float32,
+        "vectors": np.float32, **{f"codes.{name}": dtype for name, dtype in codes.DTYPES.items()},
         "sentences.starts": np.int64, "sentences.vectors": np.int8,
         "words.keys": np.uint64, "words.starts": np.int64, "words.rows": np.int32, "words.counts": np.uint16,
         "grams.keys": np.uint64, "grams.starts": np.int64, "grams.rows": np.int32, "grams.counts": np.uint16,
     }.items()
 }  # fmt: skip
+_FLOAT_ARRAYS = [name for name, dtype in _DTYPES.items() if dtype.kind == "f"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,7 @@ class Segment:
     words: Postings
     grams: Postings
     vectors: Vectors  # zeros for a chunk without a vector; no columns if no chunk has one
-    coarse: npt.NDArray[np.int8]  # the vectors as bytes, a quarter of the size; only in large segments
-    scales: npt.NDArray[np.float32]  # the factor of each coarse row
+    codes: Codes  # of the vectors; only in large segments
     sentences: Sentences
     stamp: dict[str, Any]
 
@@ -79,7 +81,7 @@ def build(rows: Sequence[StoredChunk], dimension: int, stamp: dict[str, Any]) ->
         postings.build([row.term_keys for row in rows], [row.term_counts for row in rows]),
         postings.build_presence(*ngrams.occurrences([join_lines(row.text) for row in rows])),
         vectors,
-        *_quantize(vectors),
+        codes.encode(vectors),
         sentences.collect(rows, dimension),
         stamp,
     )
@@ -93,7 +95,8 @@ def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | N
     merged_sentences = Sentences(
         sentences.merged_starts(segments, alive), np.concatenate(list(sentences.alive_batches(segments, alive)))
     )
-    return _merge_with_vectors(segments, alive, vectors, *_quantize(vectors), merged_sentences, stamp)
+    merged_codes = codes.encode(vectors, _merged_moments(segments, alive, len(vectors)))
+    return _merge_with_vectors(segments, alive, vectors, merged_codes, merged_sentences, stamp)
 
 
 def merge_into(
@@ -110,18 +113,12 @@ def merge_into(
         len(segment) if mask is None else int(np.count_nonzero(mask))
         for segment, mask in zip(segments, alive, strict=True)
     )
-    has_coarse = rows >= COARSE_ROWS and dimension > 0
-    scales = (
-        np.concatenate([_scales(batch) for batch in _vector_batches(segments, alive)])
-        if has_coarse
-        else np.empty(0, np.float32)
+    merged_codes = codes.encode_without_bytes(
+        lambda: _vector_batches(segments, alive), (rows, dimension), _merged_moments(segments, alive, rows)
     )
 
     def coarse() -> Iterator[npt.NDArray[np.int8]]:
-        start = 0
-        for batch in _vector_batches(segments, alive) if has_coarse else ():
-            yield _round_to_int8(batch, scales[start : start + len(batch)])
-            start += len(batch)
+        return codes.byte_batches(_vector_batches(segments, alive), merged_codes.scales)
 
     starts = sentences.merged_starts(segments, alive)
     arrays = _arrays(
@@ -129,15 +126,14 @@ def merge_into(
             segments,
             alive,
             np.empty((0, dimension), np.float32),
-            np.empty((0, dimension), np.int8),
-            scales,
+            merged_codes,
             Sentences(starts, np.empty((0, dimension), np.int8)),
             stamp,
         )
     )
     streams: dict[str, npt.NDArray[Any] | array_file.ArrayStream] = {
         "vectors": array_file.ArrayStream((rows, dimension), np.float32, lambda: _vector_batches(segments, alive)),
-        "coarse": array_file.ArrayStream((rows if has_coarse else 0, dimension), np.int8, coarse),
+        "codes.coarse": array_file.ArrayStream((len(merged_codes.scales), dimension), np.int8, coarse),
         "sentences.vectors": array_file.ArrayStream(
             (int(starts[-1]), dimension), np.int8, lambda: sentences.alive_batches(segments, alive)
         ),
@@ -149,8 +145,7 @@ def _merge_with_vectors(
     segments: Sequence[Segment],
     alive: Sequence[npt.NDArray[np.bool_] | None],
     vectors: Vectors,
-    coarse: npt.NDArray[np.int8],
-    scales: npt.NDArray[np.float32],
+    merged_codes: Codes,
     merged_sentences: Sentences,
     stamp: dict[str, Any],
 ) -> Segment:
@@ -163,8 +158,7 @@ def _merge_with_vectors(
         postings.merge([segment.words for segment in segments], sizes, alive),
         postings.merge([segment.grams for segment in segments], sizes, alive),
         vectors,
-        coarse,
-        scales,
+        merged_codes,
         merged_sentences,
         stamp,
     )
@@ -183,25 +177,21 @@ def _vector_batches(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.
             yield batch if mask is None else batch[mask[start : start + _BATCH_ROWS]]
 
 
-def _quantize(vectors: Vectors) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-    if len(vectors) < COARSE_ROWS or not vectors.shape[1]:
-        return np.empty((0, vectors.shape[1]), np.int8), np.empty(0, np.float32)
-    coarse, scales = np.empty(vectors.shape, np.int8), np.empty(len(vectors), np.float32)
-    # In batches: all rows at once would need three times the memory.
-    for start in range(0, len(vectors), _BATCH_ROWS):
-        batch = vectors[start : start + _BATCH_ROWS]
-        scales[start : start + _BATCH_ROWS] = batch_scales = _scales(batch)
-        coarse[start : start + _BATCH_ROWS] = _round_to_int8(batch, batch_scales)
-    return coarse, scales
-
-
-def _scales(vectors: Vectors) -> npt.NDArray[np.float32]:
-    scales: npt.NDArray[np.float32] = np.maximum(np.abs(vectors).max(axis=1), np.finfo(np.float32).tiny) / 127
-    return scales
-
-
-def _round_to_int8(vectors: Vectors, scales: npt.NDArray[np.float32]) -> npt.NDArray[np.int8]:
-    return np.round(vectors / scales[:, None]).astype(np.int8)
+def _merged_moments(
+    segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None], row_count: int
+) -> Moments | None:
+    """Return the moments of the rows that are alive, None if there are too few to need them."""
+    if row_count < codes.BYTE_ROWS:
+        return None
+    return reduce(
+        add,
+        map(
+            codes.alive_moments,
+            (segment.vectors for segment in segments),
+            (segment.codes for segment in segments),
+            alive,
+        ),
+    )
 
 
 def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:
@@ -211,8 +201,7 @@ def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:
         "order": segment.order,
         "lengths": segment.lengths,
         "vectors": segment.vectors,
-        "coarse": segment.coarse,
-        "scales": segment.scales,
+        **{f"codes.{name}": array for name, array in segment.codes._asdict().items()},
         "sentences.starts": segment.sentences.starts,
         "sentences.vectors": segment.sentences.vectors,
     }
@@ -244,8 +233,7 @@ def load(path: Path, *, check: bool = False) -> Segment:
         lanes["words"],
         lanes["grams"],
         arrays["vectors"],
-        arrays["coarse"],
-        arrays["scales"],
+        Codes(*(arrays[f"codes.{name}"] for name in Codes._fields)),
         Sentences(arrays["sentences.starts"], arrays["sentences.vectors"]),
         stamp,
     )
@@ -262,8 +250,7 @@ def _check_shapes(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         and all(shapes[name] == row_count for name in ("document_ids", "order", "lengths"))
         and len(shapes["vectors"]) == 2
         and shapes["vectors"][:1] == row_count
-        and shapes["coarse"] in (shapes["vectors"], (0, *shapes["vectors"][1:]))
-        and shapes["scales"] == shapes["coarse"][:1]
+        and codes.fit_shape(Codes(*(arrays[f"codes.{name}"] for name in Codes._fields)), shapes["vectors"])
         and shapes["sentences.starts"] == (row_count[0] + 1,)
         and shapes["sentences.vectors"][1:] == shapes["vectors"][1:]
         and int(arrays["sentences.starts"][0]) == 0
@@ -284,7 +271,7 @@ def _check_values(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Raise if a value is impossible; reads everything but the coarse vectors."""
     _check_shapes(arrays)
     row_count = len(arrays["chunk_ids"])
-    is_valid = bool(np.isfinite(arrays["vectors"]).all() and np.isfinite(arrays["scales"]).all())
+    is_valid = bool(all(np.isfinite(arrays[name]).all() for name in _FLOAT_ARRAYS))
     for lane in ("words", "grams"):
         keys, starts, rows = (arrays[f"{lane}.{name}"] for name in ("keys", "starts", "rows"))
         is_valid = is_valid and bool((keys[1:] > keys[:-1]).all() and (starts[1:] >= starts[:-1]).all())

@@ -5,12 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from bunko.indexes.embedded.codes import alive_moments, no_codes
 from bunko.indexes.embedded.segment import Segment
 from bunko.indexes.embedded.sentences import no_sentences
+from bunko.indexes.moments import Moments
 from bunko.records import Ranking
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ class SegmentView:
     alive: npt.NDArray[np.bool_] | None = None  # None: all of them
     _norms: dict[tuple[float, float, float], npt.NDArray[np.float32]] = field(default_factory=dict)
     _id_order: npt.NDArray[np.intp] | None = None
+    _moments: Moments | None = None
 
     def without_vectors(self) -> SegmentView:
         """Return the same rows without their vectors."""
@@ -32,11 +35,25 @@ class SegmentView:
         empty = replace(
             segment,
             vectors=segment.vectors[:, :0],
-            coarse=segment.coarse[:0],
-            scales=segment.scales[:0],
+            codes=no_codes(0),
             sentences=no_sentences(len(segment), 0),
         )
         return SegmentView(empty, self.alive)
+
+    def without_rows(self, is_removed: npt.NDArray[np.bool_]) -> SegmentView:
+        """Return the same segment after these rows were removed."""
+        alive = ~is_removed if self.alive is None else self.alive & ~is_removed
+        view = SegmentView(self.segment, alive)
+        if self._moments is not None:
+            newly_removed = is_removed if self.alive is None else self.alive & is_removed
+            view._moments = self._moments - Moments.of(self.segment.vectors[newly_removed])
+        return view
+
+    def moments(self) -> Moments:
+        """Return the moments of the vectors that are alive; computed once."""
+        if self._moments is None:
+            self._moments = alive_moments(self.segment.vectors, self.segment.codes, self.alive)
+        return self._moments
 
     def size(self) -> int:
         """Return how many rows are alive."""
@@ -143,9 +160,10 @@ class TopK:
 
 
 _GROUP_SIZE = 32
+_Float = TypeVar("_Float", np.float32, np.float64)
 
 
-def lower_bound(scores: npt.NDArray[np.float32], k: int) -> np.float32:
+def lower_bound(scores: npt.NDArray[_Float], k: int) -> _Float:
     """Return a score close to the k-th best that at least k rows reach; there must be more than k.
 
     The k-th best of the maxima of groups is such a score, and much cheaper to find than the k-th best of all.
@@ -155,5 +173,5 @@ def lower_bound(scores: npt.NDArray[np.float32], k: int) -> np.float32:
     if groups > 2 * k:
         scores = scores[: groups * _GROUP_SIZE].reshape(_GROUP_SIZE, groups).max(axis=0)
         size = groups
-    bound: np.float32 = np.partition(scores, size - k)[size - k]
+    bound: _Float = np.partition(scores, size - k)[size - k]
     return bound

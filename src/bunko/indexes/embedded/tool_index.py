@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bunko.errors import LibraryDamaged, LibraryError, rebuild_hint
 from bunko.indexes.embedded import segment as segments
+from bunko.indexes.embedded.codes import no_codes
 from bunko.indexes.embedded.segment import DamagedArrayFile, Segment
 from bunko.indexes.embedded.sentences import no_sentences
 from bunko.indexes.embedded.snapshot import SegmentView
@@ -24,9 +25,6 @@ from bunko.indexes.embedded.view import EmbeddedView
 from bunko.protocols import Store
 from bunko.records import StoredChunk
 from bunko.text import analyzer, ngrams
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _log = logging.getLogger("bunko.index")
 
@@ -300,10 +298,7 @@ def _without_documents(view: SegmentView, document_ids: list[int]) -> SegmentVie
     if not document_ids:
         return view
     is_removed = np.isin(view.segment.document_ids, np.array(document_ids, np.int64))
-    if not is_removed.any():
-        return view
-    alive: npt.NDArray[np.bool_] = ~is_removed if view.alive is None else view.alive & ~is_removed
-    return SegmentView(view.segment, alive)
+    return view.without_rows(is_removed) if is_removed.any() else view
 
 
 def _pad_vectors(segment: Segment, dimension: int) -> Segment:
@@ -313,5 +308,6 @@ def _pad_vectors(segment: Segment, dimension: int) -> Segment:
     return replace(
         segment,
         vectors=np.zeros((len(segment), dimension), np.float32),
+        codes=no_codes(dimension),
         sentences=no_sentences(len(segment), dimension),
     )

@@ -1,4 +1,4 @@
-"""Find the rows with the highest cosine by a scan, over bytes first in large segments.
+"""Find the rows with the highest cosine: by a scan of vectors, in large segments by one of their codes.
 
 The mean and spread of all cosines are returned too: a cosine alone says little, but much in relation to all others.
 """
@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunko.indexes.embedded.segment import Segment
-from bunko.indexes.embedded.snapshot import Snapshot, TopK, lower_bound
+from bunko.indexes.embedded.candidates import candidates
+from bunko.indexes.embedded.snapshot import Snapshot, TopK
 from bunko.records import NearestRows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# After a scan of bytes, this many times the requested rows are scored again exactly.
-_RESCORE_FACTOR, _MIN_RESCORED_ROWS = 4, 64
+    from bunko.types import Vectors
+
+_BLAS_ROWS = 8
 
 # NaN and infinity, which only a damaged file has, are an error at the end instead of a warning for each operation.
 _ignore_warnings = np.errstate(invalid="ignore", over="ignore")
@@ -40,21 +41,20 @@ def nearest(
         segment, mask = view.segment, masks[view_index]
         if segment.vectors.shape[1] != len(vector):  # it has none, or none of this embedder
             continue
-        scores = _approximate_cosines(segment, vector) if len(segment.coarse) else segment.vectors @ vector
-        alive_scores = scores if view.alive is None else scores[view.alive]
-        row_count += len(alive_scores)
-        total += float(alive_scores.sum(dtype=np.float64))
-        squares += float(np.dot(alive_scores, alive_scores))
-        rows = None if mask is None else np.flatnonzero(mask)
-        if rows is not None:
-            scores = scores[rows]
-        if len(segment.coarse):
-            rescored_count = max(_RESCORE_FACTOR * k, _MIN_RESCORED_ROWS)
-            if len(scores) > rescored_count:
-                positions = np.flatnonzero(scores >= lower_bound(scores, rescored_count))
-                rows = positions if rows is None else rows[positions]
-            scores = (segment.vectors if rows is None else segment.vectors[rows]) @ vector
-        top.add(view_index, rows, scores)
+        if not len(segment.codes.scales):
+            scores = segment.vectors @ vector
+            alive_scores = scores if view.alive is None else scores[view.alive]
+            row_count += len(alive_scores)
+            total += float(alive_scores.sum(dtype=np.float64))
+            squares += float(np.dot(alive_scores, alive_scores))
+            rows = None if mask is None else np.flatnonzero(mask)
+            top.add(view_index, rows, scores if rows is None else scores[rows])
+            continue
+        moments = view.moments()
+        segment_total, segment_squares = moments.sums(vector)
+        row_count, total, squares = row_count + moments.count, total + segment_total, squares + segment_squares
+        rows = candidates(segment.codes, vector, k, mask)
+        top.add(view_index, rows, _products(segment.vectors, rows, vector))
     ranking = top.ranking()
     if not all(map(isfinite, (total, *ranking.scores))):
         raise ValueError("the index has vectors that are not numbers")
@@ -91,12 +91,9 @@ def _finite(scores: npt.NDArray[np.float32]) -> list[float]:
     return score_list
 
 
-def _approximate_cosines(segment: Segment, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return approximate cosines, computed from the coarse vectors."""
-    import simsimd
-
-    scale = max(float(np.abs(vector).max()), 1e-30) / 127
-    coarse = np.round(vector / np.float32(scale)).astype(np.int8)
-    products = np.asarray(simsimd.cdist(coarse.reshape(1, -1), segment.coarse, metric="inner"))[0]
-    scores: npt.NDArray[np.float32] = products.astype(np.float32) * (segment.scales * np.float32(scale))
-    return scores
+def _products(vectors: Vectors, rows: npt.NDArray[np.intp], vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the products of rows with a vector."""
+    # BLAS sums the last rows of a matrix in another order: some rows more, and equal rows have equal products.
+    padded = np.concatenate([rows, np.zeros(-len(rows) % _BLAS_ROWS, rows.dtype)])
+    products: npt.NDArray[np.float32] = vectors[padded] @ vector
+    return products[: len(rows)]
