@@ -28,6 +28,9 @@ class QueryAnalysis:
     grams: tuple[ngrams.Gram, ...]
 
 
+NO_ANALYSIS = QueryAnalysis((), (), (), ())
+
+
 def analyse_query(query: str, *, loanwords: bool = True, cross_language_weight: float = 0.0) -> QueryAnalysis:
     """Return the keys of a query: its words, their expansions, then its character bigrams.
 

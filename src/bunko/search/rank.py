@@ -11,7 +11,7 @@ from bunko.records import NearestRows
 from bunko.search import fusion
 from bunko.search.arms import Arms, FusedScores, highest_possible_score, rank_arms
 from bunko.search.explanations import explain_rows
-from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, QueryAnalysis, analyse_query
+from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, NO_ANALYSIS, QueryAnalysis, analyse_query
 from bunko.search.request import RankRequest
 from bunko.search.similarity import similarities, sort_by_score, with_sentences_of
 from bunko.types import Explanation
@@ -37,7 +37,8 @@ def rank_rows(
     where: tuple[int, ...] | None = None,
 ) -> list[RankedRow]:
     """Return the best rows with their scores, of the documents with the ids `where` if given."""
-    analysis = analyse_request(query, request)
+    needs_words = request.mode != "semantic" or request.explain
+    analysis = analyse_request(query, request) if needs_words else NO_ANALYSIS
     arms = rank_arms(view, query, analysis, embedder, request, where)
     scores = fuse(view, analysis, request, arms, noise_floor=embedder.noise_floor if embedder else -1.0)
     rows = select_rows(view, request, scores, partial(have_every_word, view, analysis))

@@ -6,7 +6,6 @@ similarity of a text is the mean of its own cosine and that of its nearest sente
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -48,7 +47,7 @@ def with_sentences_of(view: IndexView, nearest: NearestRows, rows: Sequence[int]
 def sort_by_score(view: IndexView, scores: Mapping[int, float]) -> list[int]:
     """Return rows by descending score; ties are broken only where there are any."""
     rows = sorted(scores, key=scores.__getitem__, reverse=True)
-    if any(scores[row] == scores[next_row] for row, next_row in itertools.pairwise(rows)):
+    if len(set(scores.values())) < len(rows):
         orders = dict(zip(rows, view.tie_order(rows), strict=True))
         rows.sort(key=lambda row: (-scores[row], orders[row]))
     return rows

@@ -88,10 +88,11 @@ def _highest_by_bytes(
     coarse = np.round(vector / np.float32(scale)).astype(np.int8)
     length, max_norm = float(np.linalg.norm(vector)), float(codes.max_norm[0])
     lost_length = float(np.linalg.norm(vector - coarse * np.float32(scale)))
-    error_per_scale = 0.5 * sqrt(len(vector)) * (length + lost_length)
-    products = np.asarray(simsimd.cdist(coarse.reshape(1, -1), codes.coarse, metric="inner"))[0]
-    products *= scale
-    lowest = (products - error_per_scale) * codes.scales
+    error_per_scale = np.float32(0.5 * sqrt(len(vector)) * (length + lost_length))
+    products = np.asarray(simsimd.cdist(coarse.reshape(1, -1), codes.coarse, metric="inner", out_dtype="float32"))[0]
+    products *= np.float32(scale)
+    lowest = products - error_per_scale
+    lowest *= codes.scales
     if mask is not None:
         lowest[~mask] = -np.inf
     threshold = _kth_highest(lowest, k) - 2 * lost_length * max_norm - _ROUNDING * length * max_norm
@@ -101,6 +102,6 @@ def _highest_by_bytes(
     return rows if mask is None else rows[mask[rows]]
 
 
-def _kth_highest(values: npt.NDArray[np.float64], k: int) -> float:
+def _kth_highest(values: npt.NDArray[np.float32], k: int) -> float:
     highest = values[values >= lower_bound(values, k)]
     return float(np.partition(highest, len(highest) - k)[len(highest) - k])

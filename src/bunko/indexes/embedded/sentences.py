@@ -109,5 +109,9 @@ def _add_matches(
     hits = np.flatnonzero(cosines == np.repeat(best, counts))
     if len(hits) > len(best):
         hits = hits[np.searchsorted(hits, begins)]
-    for index, cosine, number in zip(indexes, best.tolist(), (hits - begins).tolist(), strict=True):
-        matches[index] = SentenceMatch(cosine, number)
+    best_matches = map(SentenceMatch, best.tolist(), (hits - begins).tolist())
+    if len(best) == len(matches):
+        matches[:] = best_matches
+    else:
+        for index, match in zip(indexes, best_matches, strict=True):
+            matches[index] = match

@@ -134,29 +134,32 @@ class TopK:
 
     def __init__(self, snapshot: Snapshot, k: int) -> None:
         self._snapshot, self._k = snapshot, k
-        self._scored_rows: list[tuple[float, int, int]] = []
+        self._parts: list[tuple[npt.NDArray[Any], npt.NDArray[np.uint64], npt.NDArray[np.intp]]] = []
 
     def add(self, view_index: int, rows: npt.NDArray[np.intp] | None, scores: npt.NDArray[np.float32]) -> None:
         """Add scored rows of a segment, None meaning all; only the k best and ties with the last are kept."""
         if rows is None or len(rows) > self._k:
             threshold = lower_bound(scores, self._k) if len(scores) > self._k else scores.min(initial=np.inf)
-            positions = np.flatnonzero(scores >= threshold)
+            positions = (scores >= threshold).nonzero()[0]
             rows, scores = positions if rows is None else rows[positions], scores[positions]
             if len(rows) > self._k:
                 threshold = np.partition(scores, len(rows) - self._k)[len(rows) - self._k]
-                positions = np.flatnonzero(scores >= threshold)
+                positions = (scores >= threshold).nonzero()[0]
                 rows, scores = rows[positions], scores[positions]
         offset = self._snapshot.row_offsets[view_index]
-        orders = self._snapshot.views[view_index].segment.order[rows].tolist()
-        self._scored_rows += [
-            (-score, order, row + offset)
-            for score, order, row in zip(scores.tolist(), orders, rows.tolist(), strict=True)
-        ]
+        orders = self._snapshot.views[view_index].segment.order[rows]
+        self._parts.append((scores, orders, rows + offset if offset else rows))
 
     def ranking(self) -> Ranking:
         """Return the k best rows; the order of equal scores does not depend on how the index was built."""
-        best = sorted(self._scored_rows)[: self._k]
-        return Ranking([row for _, _, row in best], [-score for score, _, _ in best])
+        if not self._parts:
+            return Ranking([], [])
+        if len(self._parts) == 1:
+            scores, orders, rows = self._parts[0]
+        else:
+            scores, orders, rows = (np.concatenate(arrays) for arrays in zip(*self._parts, strict=True))
+        best = np.lexsort((rows, orders, -scores))[: self._k]
+        return Ranking(rows[best].tolist(), scores[best].tolist())
 
 
 _GROUP_SIZE = 32
