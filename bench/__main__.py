@@ -23,7 +23,7 @@ NAMES = (
 )  # fmt: skip
 # Their environment has the clients of other engines.
 APART = ("engines",)
-WITH_SIZES = ("looking",)
+WITH_SIZES = ("looking", "growth")
 WITH_FOLDERS = ("importing", "splitting", "extraction")
 PEERS = ("numpy", "tantivy", "bm25s", "chromadb", "fugashi")
 
@@ -37,7 +37,9 @@ def main() -> None:
     parser.add_argument(
         "--write", action="store_true", help="write the tables of the named benchmarks into the document"
     )
-    parser.add_argument("--large", action="store_true", help="also measure 100,000 files and 500,000 memos")
+    parser.add_argument(
+        "--large", action="store_true", help="also measure 100,000 files, 500,000 memos and 1,000,000 chunks"
+    )
     arguments = parser.parse_args()
     for unknown in set(arguments.names) - {*NAMES, *APART}:
         parser.error(f"there is no benchmark {unknown!r}; choose from {', '.join(NAMES + APART)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from bunko.library.paths import locate_library
 
 SMALL, MEDIUM, LARGE = 640, 10_000, 100_000
 SIZES = (SMALL, 2_560, MEDIUM, 40_000, LARGE)
+MILLION = 1_000_000
 VECTORS = {"EMBEDDING_PROVIDER": "static"}
 NO_VECTORS = {"EMBEDDING_PROVIDER": "none"}
 
@@ -31,8 +33,17 @@ class Libraries:
         if not (docs / ".rag-index" / "index").exists():
             docs.mkdir(parents=True, exist_ok=True)
             corpus.write(docs, chunks)
-            reindex(docs, VECTORS)
+            cost = reindex(docs, VECTORS)
+            self._cost_file(chunks).write_text(json.dumps({"cpu": cost.cpu, "wall": cost.wall}))
         return docs
+
+    def import_seconds(self, chunks: int) -> float:
+        """Return the CPU seconds that the import of a library took."""
+        self.docs(chunks)
+        return float(json.loads(self._cost_file(chunks).read_text())["cpu"])
+
+    def _cost_file(self, chunks: int) -> Path:
+        return self.folder / f"{chunks}.json"
 
     @contextmanager
     def open(self, chunks: int) -> Iterator[tuple[Library, EmbeddedView]]:

@@ -47,8 +47,8 @@ def _measure_files(count: int, result: Result) -> None:
             seconds = race(
                 {
                     "bare": lambda: bare_walk(root),
-                    "listed": lambda: _find_nothing(library, source, count),
-                    "watched": lambda: _find_nothing(library, source, count, watched),
+                    "listed": lambda: find_nothing(library, source, count),
+                    "watched": lambda: find_nothing(library, source, count, watched),
                     "compared": lambda: _compare(library, source, count),
                 },
                 rounds=5,
@@ -79,7 +79,7 @@ def _measure_memos(count: int, result: Result) -> None:
             source = build("memos", file, extensions=(), exclude_dirs=(), max_file_bytes=20_000_000)
             steps: dict[str, Callable[[], object]] = {
                 "bare": file.stat,
-                "look": lambda: _find_nothing(library, source, count),
+                "look": lambda: find_nothing(library, source, count),
             }
             seconds = race(steps, rounds=5)
             compared_seconds = cpu(lambda: _compare(library, source, count), rounds=1)
@@ -93,7 +93,8 @@ def _measure_memos(count: int, result: Result) -> None:
     ]
 
 
-def _find_nothing(library: Library, source: Source, count: int, watched: WatchedFolders | None = None) -> None:
+def find_nothing(library: Library, source: Source, count: int, watched: WatchedFolders | None = None) -> None:
+    """Look for changes as a search does; stop the run if there are any."""
     [tool] = library.tools()
     _require_unchanged(find_changes(library.store, tool, source, watched), count)
 

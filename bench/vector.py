@@ -44,7 +44,7 @@ def measure(libraries: Libraries, size: int, names: Sequence[str]) -> dict[str, 
         builders: dict[str, Callable[[], Callable[[Any], list[int]]]] = {
             "bunko": lambda: lambda vector: list(view.nearest(vector, TOP).ranking.rows),
             "bare": lambda: lambda vector: _bare_product(matrix, vector),
-            "Chroma": lambda: _chroma(matrix),
+            "Chroma": lambda: chroma(matrix),
         }
         finders = {name: builders[name]() for name in names}
         seconds = race({name: _over_all(find, vectors) for name, find in finders.items()})
@@ -69,7 +69,8 @@ def _recall(find: Callable[[Any], list[int]], matrix: Any, vectors: Any) -> floa
     return hits / (TOP * len(vectors))
 
 
-def _chroma(matrix: Any) -> Callable[[Any], list[int]]:
+def chroma(matrix: Any) -> Callable[[Any], list[int]]:
+    """Return a search of the rows of a matrix by Chroma."""
     import chromadb
 
     client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
