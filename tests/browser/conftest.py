@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.browser.chromium import start_chromium
 from tests.browser.opener import PageOpener, keep_screenshot
@@ -36,6 +36,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """A headless Chromium."""
+    expect.set_options(timeout=30_000)  # for a machine that does other work too
     with start_chromium() as browser:
         yield browser
 

@@ -70,14 +70,18 @@ def ingest(
         embedder = preparer.place_embedder(embedder)
         long_texts = LongTextCounter(embedder)
         entry_batches = make_batches(scan.load_texts(entries), lambda entry: entry.work_size)
-        prepared = preparer.prepare(source, chunker_settings, entry_batches, total_bytes, observer.is_cancelled)
-        batches = _take_until_stop(observer, prepared, report)
-        with closing(
-            embed_batches(
-                store, embedder, batches, _prepared_documents,
-                owner_id=owner_id or tool.id, on_failure=on_embedder_failure,
-            )
-        ) as embedded_batches:  # fmt: skip
+        # Closed here, also after an error: the garbage collector would do it in any thread, even in one of its workers.
+        with (
+            closing(
+                preparer.prepare(source, chunker_settings, entry_batches, total_bytes, observer.is_cancelled)
+            ) as prepared,
+            closing(
+                embed_batches(
+                    store, embedder, _take_until_stop(observer, prepared, report), _prepared_documents,
+                    owner_id=owner_id or tool.id, on_failure=on_embedder_failure,
+                )
+            ) as embedded_batches,
+        ):  # fmt: skip
             for embedded in embedded_batches:
                 _write_batch(store, tool, scan, embedded, report, new_uris)
                 settling.add(embedded.batch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
@@ -37,7 +37,7 @@ class Preparer(Protocol):
         batches: Iterator[list[SourceEntry]],
         total_bytes: int,
         is_cancelled: Callable[[], bool],
-    ) -> Iterator[list[EntryResult]]:
+    ) -> Generator[list[EntryResult], None, None]:
         """Read, chunk and tokenize batches of entries, and yield their results in the same order.
 
         Only a few batches are in memory at a time, however many there are. If it is cancelled, it may end early.
@@ -84,7 +84,7 @@ class LocalPreparer:
         batches: Iterator[list[SourceEntry]],
         total_bytes: int,
         is_cancelled: Callable[[], bool],
-    ) -> Iterator[list[EntryResult]]:
+    ) -> Generator[list[EntryResult], None, None]:
         """Read, chunk and tokenize batches of entries, and yield their results in the same order."""
         pending: deque[tuple[list[SourceEntry], Future[list[EntryResult]]]] = deque()
         if self._workers != 1 and total_bytes >= _MIN_BYTES_FOR_WORKERS:

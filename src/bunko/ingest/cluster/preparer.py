@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,7 @@ class ClusterPreparer:
         batches: Iterator[list[SourceEntry]],
         total_bytes: int,
         is_cancelled: Callable[[], bool],
-    ) -> Iterator[list[EntryResult]]:
+    ) -> Generator[list[EntryResult], None, None]:
         """Read, chunk and tokenize batches of entries, and yield their results in the same order."""
         queue = _BatchQueue(self._cluster, source, chunker_settings)
         try:

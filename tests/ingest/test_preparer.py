@@ -1,0 +1,43 @@
+"""Preparing documents in this process and in worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bunko.ingest.prepare import EntryResult
+from bunko.ingest.preparer import LocalPreparer
+from bunko.observer import ImportProgress, Observer
+from tests.ingest.test_cluster import import_folder, write_notes
+
+
+class RecordingPreparer(LocalPreparer):
+    """A preparer that knows whether its work has ended."""
+
+    has_ended = False
+
+    def prepare(self, *arguments: Any) -> Generator[list[EntryResult], None, None]:
+        try:
+            yield from super().prepare(*arguments)
+        finally:
+            self.has_ended = True
+
+
+def test_preparing_ends_with_an_import_that_fails(docs: Path, tmp_path: Path) -> None:
+    write_notes(docs, 250)
+    preparer = RecordingPreparer()
+
+    def fail_after_a_batch(progress: ImportProgress) -> None:
+        if progress.files:
+            raise OSError("the terminal is gone")
+
+    # The error holds the frames of the import, and with them what it had begun.
+    with pytest.raises(OSError, match="the terminal is gone") as caught:
+        import_folder(
+            docs, tmp_path / "data", preparer, embedder="none", observer=Observer(on_progress=fail_after_a_batch)
+        )
+    assert caught.tb is not None
+    assert preparer.has_ended
