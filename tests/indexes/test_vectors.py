@@ -9,7 +9,7 @@ import pytest
 
 from bunko.indexes.embedded import codes, segment
 from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
-from bunko.indexes.embedded.vectors import cosines, nearest
+from bunko.indexes.embedded.vectors import cosines, nearest, sampled_recall
 from bunko.records import StoredChunk
 
 
@@ -94,6 +94,19 @@ def test_a_scan_of_signs_finds_nearly_all_of_the_nearest_rows(monkeypatch: pytes
             assert (one.mean, one.spread) == pytest.approx((other.mean, other.spread), abs=1e-4)
             assert allowed is None or allowed[list(other.ranking.rows)].all()
         assert found >= 0.98 * 400
+
+
+def test_the_recall_of_signs_is_measured_with_the_vectors_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = unit(20_000)
+    assert sampled_recall(Snapshot([SegmentView(built(vectors))], 1), 10, 30) is None
+    monkeypatch.setattr(codes, "BYTE_ROWS", 1000)
+    monkeypatch.setattr(codes, "SIGN_ROWS", 1000)
+    alive = np.arange(20_000) >= 9_000
+    measured = sampled_recall(Snapshot([SegmentView(built(vectors), alive), SegmentView(built(unit(30)))], 1), 10, 30)
+    assert measured is not None
+    found, total = measured
+    assert total == 300
+    assert 30 <= found < 290  # vectors without any topic are hard to find by their signs
 
 
 def test_a_filter_that_allows_few_rows_is_answered_exactly_beside_signs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from bunko import indexes
 from bunko.embedders import hashing
+from bunko.indexes.embedded import codes
+from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library import catalog, doctor
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.types import Tool
 from tests.conftest import Opener
 
 if TYPE_CHECKING:
@@ -76,3 +81,28 @@ def test_a_vanished_folder_and_a_tool_without_documents_are_warnings_that_name_t
     assert warnings["notes"].message == f"its source {docs} is missing; the index is kept"
     assert warnings["notes"].hint.endswith(f"bunko tool update -n notes -s PATH --library {place}")
     assert warnings["later"].hint == f"Import them with: bunko import -n later --library {place}"
+
+
+def test_the_share_of_nearest_chunks_that_vectors_find_in_a_large_library_is_reported(
+    docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("BYTE_ROWS", "SIGN_ROWS"):
+        monkeypatch.setattr(codes, name, 50)
+    for number in range(120):
+        (docs / f"{number}.md").write_text(
+            f"# 記録 {number}\n\n第{number}回の観測では {number * 37} 件を数えた。\n", encoding="utf-8"
+        )
+    library = open_docs(EMBEDDING_PROVIDER="hashing")
+    library.reindex()
+    messages = {finding.message: finding.state for finding in library.maintenance.diagnose()}
+    assert messages["vectors find 300 of 300 nearest chunks"] == "ok"
+
+
+def test_vectors_that_miss_many_nearest_chunks_are_a_warning() -> None:
+    class View(EmbeddedView):
+        def sampled_recall(self, k: int, sample_count: int) -> tuple[int, int]:
+            return k * sample_count // 2, k * sample_count
+
+    [finding] = doctor.check_vectors(View([], 0), Tool("docs"))
+    assert (finding.state, finding.message) == ("warning", "vectors find 150 of 300 nearest chunks")
+    assert doctor.check_vectors(EmbeddedView([], 0), Tool("docs")) == []

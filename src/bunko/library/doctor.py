@@ -12,7 +12,7 @@ import numpy as np
 from bunko.embedders import embed_and_check
 from bunko.errors import INCOMPLETE_HINT, BunkoError, EmbedderError, SourceError, rebuild_hint
 from bunko.ingest.watched import WatchedFolders
-from bunko.protocols import Embedder, Index, IndexView, Source, Store, WatchableSource
+from bunko.protocols import ApproximateView, Embedder, Index, IndexView, Source, Store, WatchableSource
 from bunko.search.rank import rank_rows
 from bunko.search.request import RankRequest
 from bunko.text import analyzer
@@ -32,6 +32,8 @@ _SAME_TEXT_SHARE = 0.8  # of the terms of a question
 # Of the terms of two chunks, figures aside: of two paragraphs of the bundled judged set, 99 in 100 share less than 0.2.
 _NEAR_DUPLICATE_SHARE = 0.7
 _READ_BATCH = 200
+# Vectors that a large library is searched with, and the nearest chunks of each; of these, a share must be found.
+_SAMPLED_VECTORS, _NEAREST_CHUNKS, _MIN_RECALL = 30, 10, 0.95
 _SENTENCE = re.compile(r"[^\n。.!?！？|`#<>]{6,60}")
 _FIGURE = re.compile(r"[A-Za-z0-9]*[0-9][A-Za-z0-9]*")
 _LANGUAGE_NAMES = {"ja": "Japanese", "en": "English"}
@@ -96,6 +98,19 @@ def check_index_state(index: Index, tool: Tool) -> list[Finding]:
         documents = f"{state.pending} document{'' if state.pending == 1 else 's'}"
         return [Finding("warning", tool.name, f"{place} is {documents} behind", "Update it with: bunko index sync.")]
     return [Finding("ok", tool.name, f"{place} is up to date at generation {state.generation}", state.hint)]
+
+
+def check_vectors(view: IndexView, tool: Tool) -> list[Finding]:
+    """Report how many of the nearest chunks a search by vectors finds, if it may miss some."""
+    recall = view.sampled_recall(_NEAREST_CHUNKS, _SAMPLED_VECTORS) if isinstance(view, ApproximateView) else None
+    if recall is None:
+        return []
+    found, total = recall
+    message = f"vectors find {found} of {total} nearest chunks"
+    if found >= _MIN_RECALL * total:
+        return [Finding("ok", tool.name, message)]
+    hint = "Searches by vectors alone may miss texts. Please report it, with the name of the embedder."
+    return [Finding("warning", tool.name, message, hint)]
 
 
 def check_events(tool: Tool, source: Source) -> list[Finding]:

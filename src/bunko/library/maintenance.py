@@ -84,7 +84,9 @@ class Maintenance:
             embedder = self._tool_config.embedder_of(tool)
             try:
                 with self._store.read_transaction():
-                    findings += doctor.check_search(self._store, self._index.view([tool.id]), tool, embedder)
+                    view = self._index.view([tool.id])
+                    findings += doctor.check_vectors(view, tool)
+                    findings += doctor.check_search(self._store, view, tool, embedder)
             except IndexFailure as failure:
                 findings.append(doctor.Finding("error", tool.name, failure.message, failure.hint))
         return findings

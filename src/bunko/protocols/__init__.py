@@ -2,7 +2,7 @@
 
 from bunko.protocols.access import AuditStore, TokenStore
 from bunko.protocols.changes import ChangeStore, IndexStatisticsStore
-from bunko.protocols.index import Index, IndexView
+from bunko.protocols.index import ApproximateView, Index, IndexView
 from bunko.protocols.outbox import DomainStore, OutboxStore
 from bunko.protocols.parts import (
     Chunker,
@@ -34,6 +34,7 @@ from bunko.protocols.store import (
 )
 
 __all__ = [
+    "ApproximateView",
     "AuditStore",
     "CacheStore",
     "ChangeStore",

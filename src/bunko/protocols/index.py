@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from bunko.records import (
     IndexState,
@@ -71,6 +71,17 @@ class IndexView(Protocol):
 
     def best_sentences(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[SentenceMatch | None]:
         """Return for each row its sentence with the highest cosine; None if its embedder computes none."""
+
+
+@runtime_checkable
+class ApproximateView(Protocol):
+    """A view whose `nearest` may miss rows where there are very many."""
+
+    def sampled_recall(self, k: int, sample_count: int) -> tuple[int, int] | None:
+        """Search with vectors of some rows, and return how many of their k nearest rows were found, and of how many.
+
+        None if `nearest` is exact.
+        """
 
 
 class Index(Protocol):

@@ -40,6 +40,11 @@ class SegmentView:
         )
         return SegmentView(empty, self.alive)
 
+    def without_signs(self) -> SegmentView:
+        """Return the same rows without the signs of their vectors, so that all of them are compared."""
+        codes = self.segment.codes
+        return SegmentView(replace(self.segment, codes=codes._replace(signs=codes.signs[:0])), self.alive)
+
     def without_rows(self, is_removed: npt.NDArray[np.bool_]) -> SegmentView:
         """Return the same segment after these rows were removed."""
         alive = ~is_removed if self.alive is None else self.alive & ~is_removed

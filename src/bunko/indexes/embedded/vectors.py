@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bunko.types import Vectors
 
 _BLAS_ROWS = 8
+_SAME_COSINE = 1e-6
 
 # NaN and infinity, which only a damaged file has, are an error at the end instead of a warning for each operation.
 _ignore_warnings = np.errstate(invalid="ignore", over="ignore")
@@ -62,6 +63,29 @@ def nearest(
     spread = sqrt(max(squares / max(row_count, 1) - mean * mean, 0.0))
     # Rounded, so that they do not depend on how rows are spread over segments.
     return NearestRows(ranking, vector, round(mean, 4), round(spread, 4))
+
+
+def sampled_recall(snapshot: Snapshot, k: int, sample_count: int) -> tuple[int, int] | None:
+    """Search with vectors of some rows, and return how many of their k nearest rows were found, and of how many.
+
+    None if `nearest` is exact, because no segment is large enough to have signs.
+    """
+    large_views = [view for view in snapshot.views if len(view.segment.codes.signs)]
+    if not large_views:
+        return None
+    found, total = 0, 0
+    exact = Snapshot([view.without_signs() for view in snapshot.views], snapshot.generation)
+    masks = snapshot.masks(None)
+    for view in large_views:
+        alive_rows = np.arange(len(view.segment)) if view.alive is None else np.flatnonzero(view.alive)
+        for row in alive_rows[:: max(1, len(alive_rows) // sample_count)][:sample_count].tolist():
+            vector = view.segment.vectors[row]
+            expected = nearest(exact, vector, k, masks=masks).ranking.scores
+            scores = nearest(snapshot, vector, k, masks=masks).ranking.scores
+            # Rows as near as the last one count as found: which of them is returned makes no difference.
+            found += sum(score >= expected[-1] - _SAME_COSINE for score in scores)
+            total += len(expected)
+    return found, total
 
 
 @_ignore_warnings

@@ -86,6 +86,10 @@ class EmbeddedView(Snapshot):
         """Return the k rows with the highest cosine."""
         return vectors.nearest(self, vector, k, masks=self._masks_of(where))
 
+    def sampled_recall(self, k: int, sample_count: int) -> tuple[int, int] | None:
+        """Search with vectors of some rows; return how many of their k nearest rows were found, and of how many."""
+        return vectors.sampled_recall(self, k, sample_count)
+
     def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
         """Return the cosines of rows."""
         return vectors.cosines(self, vector, rows)
