@@ -21,6 +21,8 @@ class EmbeddedIndex:
     def __init__(self, store: Store, folder: Path | None) -> None:
         self._store, self._folder = store, folder
         self._by_tool_id: dict[int, ToolIndex] = {}
+        # The tools and snapshots of the last view over several tools, the tools without vectors, and that view.
+        self._last_view: tuple[tuple[list[tuple[int, EmbeddedView]], frozenset[int]], EmbeddedView] | None = None
 
     def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> EmbeddedView:
         """Return the state of some tools that matches the store; call it inside the store's `read_transaction`.
@@ -30,12 +32,18 @@ class EmbeddedIndex:
         snapshots = {tool_id: self._index_of(tool_id).snapshot() for tool_id in tool_ids}
         if len(snapshots) == 1 and not without_vectors:
             return next(iter(snapshots.values()))
+        # A new view has to count its rows and terms again: the last one serves until one of its snapshots changes.
+        parts, last = (list(snapshots.items()), frozenset(without_vectors)), self._last_view
+        if snapshots and last is not None and last[0] == parts:
+            return last[1]
         views = [
-            view.without_vectors() if tool_id in without_vectors else view
+            segment_view.without_vectors() if tool_id in without_vectors else segment_view
             for tool_id, snapshot in snapshots.items()
-            for view in snapshot.views
+            for segment_view in snapshot.views
         ]
-        return EmbeddedView(views, self._store.generation())
+        view = EmbeddedView(views, self._store.generation())
+        self._last_view = parts, view
+        return view
 
     def sync(self, tool_id: int) -> EmbeddedView:
         """Bring a tool up to date with the store, write its file if that lacks enough rows, and return its state."""
@@ -73,6 +81,7 @@ class EmbeddedIndex:
         """Delete the file of a tool and its index."""
         self._index_of(tool_id).discard()
         self._by_tool_id.pop(tool_id, None)
+        self._last_view = None
 
     def close(self) -> None:
         """Do nothing: the files are mapped, and closed with the last view."""
