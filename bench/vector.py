@@ -10,9 +10,14 @@ import numpy as np
 from bench import queries
 from bench.clock import race, run_apart
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
-from bench.table import Result, Table, check, number
+from bench.table import Check, Result, Table, check, number
+from bunko.indexes.embedded import codes, postings, sentences
+from bunko.indexes.embedded.segment import Segment
+from bunko.indexes.embedded.snapshot import SegmentView
+from bunko.indexes.embedded.view import EmbeddedView
 
 TOP = 10
+HUGE = 500_000
 _CHROMA_BATCH = 5_000  # Chroma refuses larger batches
 
 
@@ -32,6 +37,19 @@ def run(libraries: Libraries) -> Result:
         table.rows.append((f"{size:,}", *cells, times.get("Chroma", "–"), shares.get("Chroma", "–")))
         if size == MEDIUM:
             result.checks.append(check(f"vector query, {size:,} × 256, against the bare product", ratio, 1.3, "×"))
+    return _add_huge(result, run_apart(measure_huge, libraries))
+
+
+def _add_huge(result: Result, measured: dict[str, tuple[float, float]]) -> Result:
+    """Add what was measured with very many vectors."""
+    rows = [
+        (name, f"{number(micros / 1e3)} ms", f"{share:.1%}" if share else "–")
+        for name, (micros, share) in measured.items()
+    ]
+    result.tables["vector-huge"] = Table((f"{HUGE:,} × 256", "a query", "finds"), rows)
+    micros, share = measured["bunko"]
+    result.checks.append(check(f"vector query, {HUGE:,} × 256", micros / 1e3, 3, "ms"))
+    result.checks.append(Check(f"of the {TOP} nearest of {HUGE:,}, found", f"{share:.1%}", "≥ 98%", share >= 0.98))
     return result
 
 
@@ -51,6 +69,51 @@ def measure(libraries: Libraries, size: int, names: Sequence[str]) -> dict[str, 
         return {
             name: (seconds[name] / len(vectors) * 1e6, _recall(find, matrix, vectors)) for name, find in finders.items()
         }
+
+
+def measure_huge(libraries: Libraries) -> dict[str, tuple[float, float]]:
+    """Return the microseconds and the recall of a query over very many vectors, beside the limits of the machine."""
+    import simsimd
+
+    with libraries.open(LARGE) as (library, view):
+        texts = [query for kind in queries.questions().values() for query in kind]
+        vectors = library.embedder().embed(texts, query=True)
+        matrix = _mixed(np.array(view.views[0].segment.vectors), HUGE)
+    all_codes = codes.encode(matrix)
+    snapshot = _snapshot(matrix, all_codes)
+    exact = _snapshot(matrix, all_codes._replace(signs=all_codes.signs[:0]))
+    coarse, words = all_codes.coarse, all_codes.signs
+    finders: dict[str, Callable[[Any], list[int]]] = {
+        "bunko": lambda vector: list(snapshot.nearest(vector, TOP).ranking.rows),
+        "bunko, all bytes": lambda vector: list(exact.nearest(vector, TOP).ranking.rows),
+        "bare product": lambda vector: _bare_product(matrix, vector),
+    }
+    limits: dict[str, Callable[[], object]] = {
+        "simsimd's product of bytes": lambda: simsimd.cdist(coarse[:1], coarse, metric="inner"),
+        "reading the bytes once": coarse.view(np.int64).max,
+        "reading the signs once": words.max,
+    }
+    seconds = race({name: _over_all(find, vectors) for name, find in finders.items()}, rounds=3)
+    micros = {name: value / len(vectors) * 1e6 for name, value in seconds.items()}
+    measured = {name: (micros[name], _recall(find, matrix, vectors)) for name, find in finders.items()}
+    return measured | {name: (value * 1e6, 0.0) for name, value in race(limits, rounds=3).items()}
+
+
+def _mixed(matrix: Any, count: int) -> Any:
+    """Return as many vectors as wanted, each between two of those given."""
+    rng = np.random.default_rng(1)
+    mixed = matrix[rng.integers(len(matrix), size=count)]
+    mixed += matrix[rng.integers(len(matrix), size=count)]
+    return mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-9)
+
+
+def _snapshot(matrix: Any, matrix_codes: codes.Codes) -> EmbeddedView:
+    """Return an index of vectors alone."""
+    ids, nothing = np.arange(len(matrix)), postings.build([])
+    lengths = np.ones(len(matrix), np.int32)
+    no_sentences = sentences.no_sentences(len(matrix), matrix.shape[1])
+    parts = (ids, ids, ids.astype(np.uint64), lengths, nothing, nothing, matrix, matrix_codes, no_sentences)
+    return EmbeddedView([SegmentView(Segment(*parts, {}))], 1)
 
 
 def _bare_product(matrix: Any, vector: Any) -> list[int]:
