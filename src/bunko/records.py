@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from bunko.lazy_dataclass import dataclass
 from bunko.types import WHOLE_FILE, Chunk, Document, LineSpan, SourceEntry
 
 if TYPE_CHECKING:

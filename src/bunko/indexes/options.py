@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+
+from bunko.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

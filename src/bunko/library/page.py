@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from bunko.lazy_dataclass import dataclass
 from bunko.library.assistant_names import AssistantNames
 from bunko.library.llm import ChatModels
 from bunko.library.search import Searcher

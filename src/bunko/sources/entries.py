@@ -9,13 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from bunko.errors import SourceError
+from bunko.lazy_dataclass import dataclass
 from bunko.protocols import Look, Scan
 from bunko.readers.line_stream import DecodedLines
 from bunko.readers.memo import BadLine, Memo, limit_bad_lines, note_damaged_lines

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from itertools import chain
 
+from bunko.lazy_dataclass import dataclass
 from bunko.readers import unavailable_readers
 from bunko.types import Problem
 

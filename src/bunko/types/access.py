@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
+
+from bunko.lazy_dataclass import dataclass
 
 ALL_TOOLS = "*"  # in place of names: every tool, those to come included
 
