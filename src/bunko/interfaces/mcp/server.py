@@ -6,7 +6,8 @@ import logging
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -23,6 +24,7 @@ from bunko import __version__
 from bunko.errors import BunkoError
 from bunko.interfaces.http.authorization import caller_of
 from bunko.interfaces.mcp.progress import ProgressReports
+from bunko.interfaces.mcp.stdio_streams import claim_stdio
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.worker_threads import Workers
@@ -41,6 +43,7 @@ _MAX_WAIT_SECONDS = 10.0
 _END_SECONDS = 3.0
 
 RequestContext = ServerRequestContext[Any, Any]
+_replies: ContextVar[list[ToolReply]] = ContextVar("replies")  # of the call that is being answered
 
 
 class BunkoServer(Server[None]):
@@ -70,7 +73,7 @@ class BunkoServer(Server[None]):
             on_read_resource=self._read_resource,
             on_subscriptions_listen=ListenHandler(self._bus),
         )
-        self.middleware += [self._track_session, self._convert_errors]
+        self.middleware += [self._track_session, self._convert_errors, self._add_reply]
 
     def wait_for_calls(self, seconds: float) -> None:
         """Wait at most this long for calls that were told to stop: one that imports has processes to end."""
@@ -116,6 +119,17 @@ class BunkoServer(Server[None]):
             return await call_next(ctx)
         except BunkoError as error:
             raise MCPError(types.INTERNAL_ERROR, error_text(error)) from error
+
+    async def _add_reply(self, ctx: RequestContext, call_next: CallNext) -> HandlerResult:
+        """Put the reply of a tool into its result, which the SDK has checked and copied without it."""
+        if ctx.method != "tools/call":
+            return await call_next(ctx)
+        replies: list[ToolReply] = []
+        _replies.set(replies)
+        result = await call_next(ctx)
+        if replies and isinstance(result, dict):
+            result["content"], result["structuredContent"] = _content_of(replies[0]), replies[0].structured
+        return result
 
     async def _watch_library(self) -> None:
         previous: list[tuple[str, str]] | None = None
@@ -219,7 +233,8 @@ class BunkoServer(Server[None]):
             return _error_result(
                 f"{params.name} failed with an internal error ({type(error).__name__}). See the server's log."
             )
-        return _to_result(reply)
+        _replies.get().append(reply)
+        return types.CallToolResult(content=[], structured_content={})
 
     async def _list_resources(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
@@ -265,13 +280,13 @@ def tool_to_mcp(tool: ToolDefinition) -> types.Tool:
     )
 
 
-def _to_result(reply: ToolReply) -> types.CallToolResult:
-    content: list[types.ContentBlock] = [types.TextContent(type="text", text=reply.text)]
-    content += [
-        types.ResourceLink(type="resource_link", uri=link.address, name=link.name, title=link.title or None)
-        for link in reply.links
-    ]
-    return types.CallToolResult(content=content, structured_content=reply.structured)
+def _content_of(reply: ToolReply) -> list[dict[str, str]]:
+    """Return the content of a reply as the SDK would write it."""
+    content = [{"text": reply.text, "type": "text"}]
+    for link in reply.links:
+        title = {"title": link.title} if link.title else {}
+        content.append({"name": link.name, **title, "type": "resource_link", "uri": link.address})
+    return content
 
 
 def _error_result(text: str) -> types.CallToolResult:
@@ -282,8 +297,10 @@ async def serve_stdio(registry: ToolRegistry) -> None:
     """Serve one client over stdin and stdout until it disconnects."""
     server = BunkoServer(registry)
     try:
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+        with claim_stdio() as streams:
+            reader, writer = cast("tuple[Any, Any]", streams or (None, None))
+            async with stdio_server(reader, writer) as (incoming, outgoing):
+                await server.run(incoming, outgoing, server.create_initialization_options())
     except* BrokenPipeError:
         _log.info("The client disconnected during a reply")
     server.wait_for_calls(_END_SECONDS)
