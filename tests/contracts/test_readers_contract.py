@@ -59,6 +59,9 @@ def test_a_folder_imports_what_is_read_by_default() -> None:
     documents = {".md", ".txt", ".html", ".pdf", ".docx", ".pptx", ".xlsx", ".epub"}
     texts = {".eml", ".mbox", ".ipynb", ".org", ".rst"}
     assert documents | texts <= set(readers.default_suffixes())
+    assert readers.default_suffixes() == tuple(
+        suffix for reader in READERS.values() for suffix in reader.default_suffixes
+    )
     assert load_settings(environ={}).settings.scanner.file_extensions == readers.default_suffixes()
 
 

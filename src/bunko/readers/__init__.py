@@ -27,6 +27,11 @@ HELPER_MODULES = frozenset({
     "outlines", "places", "reader", "titles", "vault_notes",
 })  # fmt: skip
 _FALLBACK = "plain"
+# The `default_suffixes` of all readers in this package: a search needs them, but not the readers.
+_DEFAULT_SUFFIXES = (
+    ".docx", ".docm", ".epub", ".html", ".htm", ".xhtml", ".eml", ".mbox", ".md", ".ipynb", ".org", ".pdf", ".txt",
+    ".pptx", ".pptm", ".ppsx", ".rst", ".xlsx", ".xlsm",
+)  # fmt: skip
 
 
 def read(data: bytes, name: str) -> Text:
@@ -47,7 +52,7 @@ def format_label(name: str) -> str:
 
 def default_suffixes() -> tuple[str, ...]:
     """Return the suffixes of the files that a folder imports unless the settings say otherwise."""
-    return tuple(suffix for reader in builtin_readers().values() for suffix in reader.default_suffixes)
+    return _DEFAULT_SUFFIXES
 
 
 def unavailable_readers() -> tuple[Reader, ...]:

@@ -22,7 +22,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bunko import __version__
 from bunko.errors import BunkoError
-from bunko.interfaces.http.authorization import caller_of
 from bunko.interfaces.mcp.progress import ProgressReports
 from bunko.interfaces.mcp.stdio_streams import claim_stdio
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
@@ -187,6 +186,8 @@ class BunkoServer(Server[None]):
             self._sessions.pop(client_id, None)
 
     def _caller(self, ctx: RequestContext) -> Caller:
+        from bunko.interfaces.http.authorization import caller_of
+
         return caller_of(ctx.request, is_local=self._is_local)
 
     async def _list_tools(
