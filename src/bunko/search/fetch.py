@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from bunko.protocols import IndexView, Store
 from bunko.records import ChunkRow, SelectedDocuments
@@ -15,7 +16,7 @@ def filter_documents(store: Store, tools: Mapping[int, str], request: RankReques
     """Return the ids of the documents that match the filter of a request, None without a filter."""
     if not request.where:
         return None
-    ids = (document_id for tool in tools for document_id in store.documents.select(tool, request.where))
+    ids = chain.from_iterable(store.documents.select(tool, request.where) for tool in tools)
     return SelectedDocuments.of(ids, request.where)
 
 

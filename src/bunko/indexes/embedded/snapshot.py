@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bunko.indexes.embedded.codes import alive_moments, no_codes
+from bunko.indexes.embedded.document_ids import are_among
 from bunko.indexes.embedded.segment import Segment
 from bunko.indexes.embedded.sentences import no_sentences
 from bunko.indexes.moments import Moments
@@ -116,7 +117,7 @@ class Snapshot:
             return [view.alive for view in self.views]
         masks: list[npt.NDArray[np.bool_] | None] = []
         for view in self.views:
-            is_selected = np.isin(view.segment.document_ids, document_ids)
+            is_selected = are_among(view.segment.document_ids, document_ids)
             masks.append(is_selected if view.alive is None else is_selected & view.alive)
         return masks
 
