@@ -133,7 +133,12 @@ def test_files_are_left_to_threads() -> None:
 
 def test_a_client_may_use_a_socket() -> None:
     ours, theirs = socket.socketpair()
-    with ours, subprocess.Popen([sys.executable, "-c", PRINTING], stdin=theirs, stdout=theirs, stderr=-1) as process:
+    with (
+        ours,
+        subprocess.Popen(
+            [sys.executable, "-c", PRINTING], stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=-1
+        ) as process,
+    ):
         theirs.close()
         ours.sendall(b"hello\n")
         ours.shutdown(socket.SHUT_WR)

@@ -7,11 +7,16 @@ import select
 import socket
 import stat
 import sys
+from array import array
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import anyio
+
+if sys.platform != "win32":
+    import fcntl
+    import termios
 
 _READ_BYTES = 65_536
 
@@ -49,6 +54,7 @@ class TextWriter:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._socket = socket.socket(fileno=os.dup(descriptor)) if _is_socket(descriptor) else None
+        self._capacity = 0 if self._socket else _pipe_capacity(descriptor)
         self._readiness = select.poll()
         self._readiness.register(descriptor, select.POLLOUT)
         self._texts: list[str] = []
@@ -73,7 +79,9 @@ class TextWriter:
             return self._socket.send(data, socket.MSG_DONTWAIT)
         if not self._readiness.poll(0):
             raise BlockingIOError
-        return os.write(self._descriptor, data[: select.PIPE_BUF])  # a pipe that is ready takes this much
+        # A pipe that is ready takes this much, and one that is empty all that it holds.
+        size = self._capacity if self._capacity and not _count_unread(self._descriptor) else select.PIPE_BUF
+        return os.write(self._descriptor, data[:size])
 
     def close(self) -> None:
         """Close what this writer has opened."""
@@ -126,3 +134,14 @@ def _is_ready(stream: object, descriptor: int) -> bool:
 
 def _is_socket(descriptor: int) -> bool:
     return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+
+
+def _pipe_capacity(descriptor: int) -> int:
+    """Return how many bytes a pipe holds, 0 where the system does not say it."""
+    return int(fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)) if sys.platform == "linux" else 0
+
+
+def _count_unread(descriptor: int) -> int:
+    count = array("i", [0])
+    fcntl.ioctl(descriptor, termios.FIONREAD, count)
+    return count[0]
