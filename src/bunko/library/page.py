@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from bunko.lazy_dataclass import dataclass
-from bunko.library.assistant_names import AssistantNames
+from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.llm import ChatModels
 from bunko.library.search import Searcher
 from bunko.observer import NO_OBSERVER, Observer
@@ -17,7 +17,7 @@ from bunko.search.passages import PARTIAL_EXTRACTS, Extract, Passage, render_ext
 from bunko.search.request import MAX_HITS, SearchRequest
 from bunko.text.snippets import SnippetTerms
 from bunko.text.token_count import estimate_tokens
-from bunko.types import Answer, Freshness, Hit, Mode
+from bunko.types import Answer, Freshness, Hit, Mode, Tool
 
 if TYPE_CHECKING:
     from bunko.search.summaries import Summary
@@ -83,7 +83,7 @@ class Pager:
         """
         start, digest = parse_cursor(request.cursor) if request.cursor else (Cursor(), "")
         previous_generation = start.generation
-        answer, passages, start, next_start = self._fetch(request, start, observer)
+        answer, passages, start, next_start, tools = self._fetch(request, start, observer)
         if request.cursor:
             check_cursor(digest, _request_key(request, answer))
         else:
@@ -119,32 +119,37 @@ class Pager:
             first_number=start.passage_index + 1,
             is_first=not request.cursor,
             several_tools=len({hit.tool for hit in answer.hits}) > 1,
-            assistant_names=self._searcher.assistant_names(),
+            assistant_names=assistant_names(tools),
         )
 
     def _fetch(
         self, request: SearchRequest, start: Cursor, observer: Observer
-    ) -> tuple[Answer, list[Passage], Cursor, Cursor | None]:
-        """Return an answer, its passages from `start` on, where they start, and where those after them start."""
+    ) -> tuple[Answer, list[Passage], Cursor, Cursor | None, Sequence[Tool]]:
+        """Return an answer, its passages from `start` on, where they and those after them start, and all tools."""
         if not request.continue_past_top_k:
-            answer = self._searcher.answer(request, observer=observer)
-            return answer, self._passages(request, answer, answer.hits, 0), start, None
+            answer, tools = self._searcher.answer(request, observer=observer), self._searcher.tools()
+            return answer, self._passages(request, answer, answer.hits, 0, tools), start, None, tools
         count = request.top_k or self._searcher.default_top_k(request)
         while True:
             hit_count = min(start.first_hit + count, MAX_HITS)
-            answer = self._searcher.answer(request, limit=hit_count)
+            answer, tools = self._searcher.answer(request, limit=hit_count), self._searcher.tools()
             # Sections and documents of earlier pages are not returned again; chunks are all different.
             already_returned = 0 if request.extract == "chunk" else start.first_hit
             hits = answer.hits if already_returned else answer.hits[start.first_hit :]
-            passages = self._passages(request, answer, hits, already_returned)
+            passages = self._passages(request, answer, hits, already_returned, tools)
             has_more = len(answer.hits) == hit_count and hit_count + count <= MAX_HITS
             if passages or not has_more:
                 following = Cursor(hit_count, generation=answer.freshness.generation) if has_more else None
-                return answer, passages, start, following
+                return answer, passages, start, following, tools
             start = Cursor(hit_count)
 
     def _passages(
-        self, request: SearchRequest, answer: Answer, hits: Sequence[Hit], already_returned: int
+        self,
+        request: SearchRequest,
+        answer: Answer,
+        hits: Sequence[Hit],
+        already_returned: int,
+        tools: Sequence[Tool],
     ) -> list[Passage]:
         return self._searcher.passages(
             hits,
@@ -153,6 +158,7 @@ class Pager:
             query=answer.searched_query,
             max_chars=request.max_chars,
             join_chunks=request.join_chunks,
+            tools=tools,
         )
 
 

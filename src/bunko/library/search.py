@@ -251,22 +251,23 @@ class Searcher:
         query: str = "",
         max_chars: int | None = None,
         join_chunks: bool = True,
+        tools: Sequence[Tool] | None = None,  # all of the library, if they were read before
     ) -> list[Passage]:
         """Return the passages of hits in the given extent, else in the extent of each hit's tool.
 
         Without `join_chunks`, hits whose passage is their chunk stay apart. See `extract_passages` for the rest.
         """
-        extract_of, documents = self._extract_of(extract), self._documents_of(hits)
+        extract_of, documents = self._extract_of(extract, tools), self._documents_of(hits)
         if not join_chunks and max_chars is None and all(extract_of(hit) == "chunk" for hit in hits):
             return chunk_passages(hits, documents)
         return extract_passages(
             hits, documents, extract_of, already_returned=already_returned, query=query, max_chars=max_chars
         )
 
-    def _extract_of(self, extract: Extract | None) -> Callable[[Hit], Extract]:
+    def _extract_of(self, extract: Extract | None, tools: Sequence[Tool] | None) -> Callable[[Hit], Extract]:
         if extract is not None:
             return lambda _: extract
-        tools = catalog.tools(self._store)
+        tools = self.tools() if tools is None else tools
         extract_by_tool: dict[str, Extract] = {tool.name: tool.options.extract or "chunk" for tool in tools}
         return lambda hit: extract_by_tool.get(hit.tool, "chunk")
 
@@ -325,9 +326,13 @@ class Searcher:
         documents.sort(key=lambda item: item[1].date, reverse=True)
         return documents[:limit]
 
+    def tools(self) -> list[Tool]:
+        """Return the tools of the library, sorted by name."""
+        return catalog.tools(self._store)
+
     def assistant_names(self) -> AssistantNames:
         """Return the name of each tool that assistants see, by its real one."""
-        return assistant_names(catalog.tools(self._store))
+        return assistant_names(self.tools())
 
     def _select_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools to search; raise if `kinds` are given and no active tool is of them."""
