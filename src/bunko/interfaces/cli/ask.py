@@ -18,6 +18,7 @@ from bunko.interfaces.cli.options import (
     pop_shared_options,
     print_json,
     print_stderr,
+    read_words,
     replace_controls,
     shared_options,
 )
@@ -45,18 +46,19 @@ def command(question: tuple[str, ...], **options: Any) -> None:
     model searches with the tools of your library and of your MCP servers until it can answer; then each of its
     sentences is compared with the passages that it cites, and what they do not say is marked.
 
-    The exit code is 1 if the library does not answer the question.
+    A single - reads the question from standard input. The exit code is 1 if the library does not answer the question.
 
     \b
     Example:
       bunko ask "有給休暇は何日もらえますか"
       bunko ask "How long are backups kept?" -n notes
       bunko ask "Who approves refunds?" --strict --json
+      bunko ask - < question.txt
     """
-    shared = pop_shared_options(options)
+    shared, words = pop_shared_options(options), read_words(question)
     with shared.open(create=shared.docs_dir is not None) as library:
         is_quoted = options["no_model"] or library.settings.chat.provider is None
-        answer = (_quote if is_quoted else _ask_model)(library, " ".join(question), options)
+        answer = (_quote if is_quoted else _ask_model)(library, words, options)
         print_notices(library, answer.notices)
         if shared.as_json:
             from bunko.interfaces.answers import answer_to_dict

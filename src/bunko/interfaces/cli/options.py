@@ -8,7 +8,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -219,6 +219,23 @@ def names_option(help_text: str) -> Callable[[F], F]:
 def pop_shared_options(options: dict[str, Any]) -> SharedOptions:
     """Remove the shared options from a command's arguments and return them."""
     return SharedOptions(**{name: options.pop(name, None) for name in SharedOptions.__dataclass_fields__})
+
+
+def read_words(words: Sequence[str]) -> str:
+    """Return the words of a query as one text; a single - stands for standard input."""
+    if tuple(words) != ("-",):
+        return " ".join(words)
+    from bunko.errors import QueryError, SourceError
+    from bunko.readers.encoding import decode
+
+    try:
+        text, _ = decode(sys.stdin.buffer.read())
+    except SourceError as error:
+        raise QueryError("Standard input is not text", hint="Pipe text in UTF-8 into it.") from error
+    if not text.strip():
+        command = click.get_current_context().info_name
+        raise QueryError("Standard input is empty", hint=f"Pipe text into it, as in: bunko {command} - < FILE.")
+    return text.strip()
 
 
 def complete_tool_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

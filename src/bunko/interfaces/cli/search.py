@@ -20,6 +20,7 @@ from bunko.interfaces.cli.options import (
     pop_shared_options,
     print_json,
     print_stderr,
+    read_words,
     replace_controls,
     shared_options,
 )
@@ -104,7 +105,8 @@ def command(query: tuple[str, ...], **options: Any) -> None:
     A "quoted phrase" must be in the text as it is written; a -word or -"phrase" must not be in it. To search for a word
     with a hyphen before it, quote it: "-Wall". The hyphens of re-render, --amend and -x have no special meaning.
 
-    Inside a folder that is indexed, search that folder. The exit code is 1 if nothing is found.
+    Inside a folder that is indexed, search that folder. A single - reads the query from standard input. The exit code
+    is 1 if nothing is found.
 
     \b
     Example:
@@ -118,12 +120,13 @@ def command(query: tuple[str, ...], **options: Any) -> None:
     output_format = _output_format(options["output_format"], as_json=shared.as_json)
     if options["null_ends"] and output_format != "paths":
         raise click.UsageError("--null is for --format paths.")
+    words = read_words(query)
     use_folder = _may_use_folder(shared, options)
     if use_folder:
         shared = _use_folder_index(shared)
     with shared.open(create=shared.docs_dir is not None) as library:
         library.local_time()  # a wrong search.timezone is an error even if no date is given
-        request = _build_request(" ".join(query), options)
+        request = _build_request(words, options)
         if use_folder and (folder := _current_folder()):
             request = _limit_to_folder(library, request, folder)
         with show_search_progress() as observer:
