@@ -34,36 +34,57 @@ def test_the_manifest_has_what_the_bot_needs(run: Run) -> None:
     assert not over_http["settings"]["socket_mode_enabled"]
 
 
+@pytest.fixture
+def library(library_folder: Path) -> Path:
+    """The folder of a library that exists."""
+    open_test_library(library_folder, {}).close()
+    return library_folder
+
+
 @pytest.mark.parametrize(("options", "name"), [([], "SLACK_APP_TOKEN"), (["--http", "0"], "SLACK_SIGNING_SECRET")])
 def test_a_missing_token_is_named(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], name: str
+    run: Run, library: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], name: str
 ) -> None:
     monkeypatch.setenv("SLACK_BOT_TOKEN", BOT_TOKEN)
     for other in ("SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"):
         monkeypatch.delenv(other, raising=False)
-    done = run("slack", *options, "--library", tmp_path / "library")
+    done = run("slack", *options, "--library", library)
     assert (done.code, f"The bot needs {name}" in done.err) == (2, True)
     assert BOT_TOKEN not in done.err + done.out
 
 
+@pytest.mark.parametrize("option", ["--library", "--database"])
+def test_a_library_that_does_not_exist_is_an_error(
+    run: Run, tmp_path: Path, slack: SlackService, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    for name, value in environment(slack).items():
+        monkeypatch.setenv(name, value)
+    slack.script = lambda method, arguments: Failure("invalid_auth")  # or the bot would run
+    done = run("slack", "--http", "0", option, tmp_path / "mistyped")
+    assert done.code == 10
+    assert f"There is no library at {tmp_path / 'mistyped'}" in done.err
+    assert f"bunko add DIR {option} {tmp_path / 'mistyped'}" in done.err
+    assert not (tmp_path / "mistyped").exists()
+
+
 def test_a_token_that_slack_rejects_is_an_error_without_the_token(
-    run: Run, tmp_path: Path, slack: SlackService, monkeypatch: pytest.MonkeyPatch
+    run: Run, library: Path, slack: SlackService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slack.script = lambda method, arguments: Failure("invalid_auth")
     for name, value in environment(slack).items():
         monkeypatch.setenv(name, value)
-    done = run("slack", "--http", "0", "--library", tmp_path / "library")
+    done = run("slack", "--http", "0", "--library", library)
     assert done.code == 2
     assert "Slack rejects the token of the bot: invalid_auth" in done.err
     assert not {BOT_TOKEN, SIGNING_SECRET} & set(done.err.split())
 
 
 def test_other_machines_are_kept_out_unless_that_is_wanted(
-    run: Run, tmp_path: Path, slack: SlackService, monkeypatch: pytest.MonkeyPatch
+    run: Run, library: Path, slack: SlackService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment(slack).items():
         monkeypatch.setenv(name, value)
-    done = run("slack", "--http", "0.0.0.0:0", "--library", tmp_path / "library")
+    done = run("slack", "--http", "0.0.0.0:0", "--library", library)
     assert done.code == 2
     assert "--allow-remote" in done.err
     assert run("slack", "--http", "x").code == 2
@@ -109,14 +130,13 @@ def test_a_list_in_the_current_folder_starts_nothing_unless_it_is_named(
 
 @pytest.mark.slow
 def test_at_a_terminal_the_operator_is_asked_about_a_list_in_the_current_folder(
-    library_folder: Path, slack: SlackService, tmp_path: Path
+    library: Path, slack: SlackService, tmp_path: Path
 ) -> None:
     marker = tmp_path / "started"
     write_their_list(marker)
-    open_test_library(library_folder, {}).close()
     env = subprocess_environment(tmp_path, XDG_DATA_HOME=str(tmp_path / "data"), **environment(slack))
     for reply, is_started in ((b"n\r", False), (b"y\r", True)):
-        terminal = TerminalProcess("slack", "--http", "0", "--library", library_folder, env=env, cwd=Path.cwd())
+        terminal = TerminalProcess("slack", "--http", "0", "--library", library, env=env, cwd=Path.cwd())
         terminal.wait_for("Do you trust this file")
         assert str(marker) in terminal.written.decode().replace("\r\n", "")
         terminal.type(reply)
@@ -153,7 +173,7 @@ def bot_process(library: Path, environ: dict[str, str]) -> Iterator[tuple[subpro
 
 @pytest.mark.slow
 def test_a_bot_that_is_killed_answers_the_rest_after_a_restart_and_nothing_twice(
-    library_folder: Path, slack: SlackService
+    library: Path, slack: SlackService
 ) -> None:
     killed = threading.Event()
     process_to_kill: list[subprocess.Popen[str]] = []
@@ -176,7 +196,7 @@ def test_a_bot_that_is_killed_answers_the_rest_after_a_restart_and_nothing_twice
             slack, BUNKO_CHAT_PROVIDER="ollama", BUNKO_CHAT_MODEL="m", BUNKO_CHAT_BASE_URL=service.address
         )
         questions: dict[str, str] = {}
-        with bot_process(library_folder, environ) as (process, sender):
+        with bot_process(library, environ) as (process, sender):
             for number in range(9):
                 questions[sender.mention(f"early {number}")] = f"early {number}"
             slack.wait_for(9)
@@ -196,7 +216,7 @@ def test_a_bot_that_is_killed_answers_the_rest_after_a_restart_and_nothing_twice
             assert killed.wait(60)
             process.wait(30)
         service.script = answer
-        with bot_process(library_folder, environ) as (process, sender):
+        with bot_process(library, environ) as (process, sender):
             slack.wait_for(29)
             questions[sender.mention("last")] = "last"
             slack.wait_for(30)

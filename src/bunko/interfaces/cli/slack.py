@@ -42,15 +42,16 @@ def command(context: click.Context, /, http: str | None, allow_remote: bool, **o
     if context.invoked_subcommand is not None:
         return
     shared = pop_shared_options(options)
-    with shared.open() as library, ExitStack() as stack:
+    address = None if http is None else _parse_address(http)
+    with shared.open(create=shared.docs_dir is not None) as library, ExitStack() as stack:
         from bunko.interfaces.slack.bot import check_settings
 
-        check_settings(library, over_http=http is not None)
+        check_settings(library, over_http=address is not None)
         listener = None
-        if http is not None:
+        if address is not None:
             from bunko.interfaces.http.listener import open_listening_socket
 
-            listener = stack.enter_context(open_listening_socket(*_parse_address(http), allow_remote=allow_remote))
+            listener = stack.enter_context(open_listening_socket(*address, allow_remote=allow_remote))
         _run(library, listener)
 
 
