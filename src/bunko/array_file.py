@@ -36,6 +36,10 @@ class DamagedArrayFile(Exception):
     """An array file cannot be used and has to be rebuilt."""
 
 
+class OtherArrayFormat(DamagedArrayFile):
+    """An array file is intact, but another version of bunko wrote it."""
+
+
 class ArrayStream(NamedTuple):
     """An array that is never fully in memory: its shape, and a function that yields its rows in blocks."""
 
@@ -126,7 +130,7 @@ def load_arrays(
         header, data_start = _read_header(file, path.name)
         try:
             if header["format"] != format_version:
-                raise DamagedArrayFile(f"{path.name} has another format than {format_version}, which this bunko writes")
+                raise OtherArrayFormat(f"{path.name} has another format than {format_version}, which this bunko writes")
             if status.st_size != data_start + header["bytes"]:
                 raise DamagedArrayFile(f"{path.name} is truncated")
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -202,6 +202,10 @@ class MemoryIndex:
         with self._store.read_transaction():
             return self.view([tool_id])
 
+    def unsaved_tools(self) -> list[int]:
+        """Return none, because nothing is kept outside the store."""
+        return []
+
     def state(self, tool_id: int) -> IndexState:
         """Return the state of the store, which each view reads."""
         return IndexState(self._store.generation())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from bunko.errors import IndexFailure
+from bunko.errors import BunkoError, IndexFailure
 from bunko.library import catalog
 from bunko.library.importing import Importer
 from bunko.observer import NO_OBSERVER, Observer
@@ -49,6 +50,16 @@ class IndexCare:
         """Delete what the index holds of a tool; the next import or `sync` builds it again."""
         with self._importer.write_lock(observer, tools=[name]):
             self._index.drop(catalog.get_tool(self._store, name).id)
+
+
+def save_unsaved(store: Store, index: Index, importer: Importer) -> None:
+    """Save what searches had to build, so that the next process need not; an import that is running does the same."""
+    tool_ids = index.unsaved_tools()
+    with suppress(BunkoError):
+        for tool in catalog.tools(store):
+            if tool.id in tool_ids:
+                with importer.write_lock(tools=[tool.name], wait_seconds=0):
+                    index.sync(tool.id)
 
 
 def bring_up_to_date(index: Index, tool: Tool) -> ToolIndexState:

@@ -376,8 +376,12 @@ class Library:
         return self.maintenance.tool_status(name, page=page, page_size=page_size)
 
     def close(self) -> None:
-        """Stop the background import and close the files."""
+        """Stop the background import, save what searches had to rebuild, and close the files."""
         self._refresher.stop()
+        if not self.read_only and self._index.unsaved_tools():
+            from bunko.library.index_care import save_unsaved
+
+            save_unsaved(self.store, self._index, self._importer)
         self._index.close()
         self.store.close()
 

@@ -106,6 +106,9 @@ class Index(Protocol):
         Call it while no other process can change the tool, as with the lock of an import.
         """
 
+    def unsaved_tools(self) -> list[int]:
+        """Return the tools that this process had to build, so that the next one must too unless `sync` saves them."""
+
     def state(self, tool_id: int) -> IndexState:
         """Return how far the index has followed the store, and why searches do not use it if they do not."""
 

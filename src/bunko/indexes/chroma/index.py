@@ -94,6 +94,10 @@ class ChromaIndex:
         view.notices = notices
         return view
 
+    def unsaved_tools(self) -> list[int]:
+        """Return none: the next import saves what this process has built, because it asks the server anyway."""
+        return []
+
     def state(self, tool_id: int) -> IndexState:
         """Return how far the collection of a tool has followed the store."""
         try:

@@ -53,6 +53,10 @@ class EmbeddedIndex:
         index.save()
         return snapshot
 
+    def unsaved_tools(self) -> list[int]:
+        """Return the tools without a usable file, whose index this process has built."""
+        return [tool_id for tool_id, index in list(self._by_tool_id.items()) if index.is_unsaved()]
+
     def state(self, tool_id: int) -> IndexState:
         """Return the state of the store: whatever the file of a tool lacks is added when it is read."""
         return IndexState(self._store.generation())
@@ -84,7 +88,8 @@ class EmbeddedIndex:
         self._last_view = None
 
     def close(self) -> None:
-        """Do nothing: the files are mapped, and closed with the last view."""
+        """Forget the files, which are mapped and closed with the last view."""
+        self._by_tool_id.clear()
 
     def _index_of(self, tool_id: int) -> ToolIndex:
         index = self._by_tool_id.get(tool_id)

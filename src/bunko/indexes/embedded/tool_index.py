@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bunko.array_file import OtherArrayFormat
 from bunko.errors import LibraryDamaged, LibraryError, rebuild_hint
 from bunko.indexes.embedded import segment as segments
 from bunko.indexes.embedded.codes import no_codes
@@ -81,6 +82,10 @@ class ToolIndex:
         if snapshot.generation != generation:
             snapshot, _ = self._catch_up(snapshot, saved_rows, generation)
         return snapshot
+
+    def is_unsaved(self) -> bool:
+        """Return whether the whole index was built by this process, because no file of it could be used."""
+        return bool(self._folder and self._snapshot and self._snapshot.size and not self._saved_rows)
 
     def save(self) -> None:
         """Write the index file if it lacks enough rows; a failure is only logged, as the file can be rebuilt."""
@@ -194,7 +199,8 @@ class ToolIndex:
                 continue
             except (DamagedArrayFile, OSError) as error:
                 self.rebuild_reason = str(error)
-                _log.warning("%s; rebuilding the index from the library.", self.rebuild_reason)
+                level = logging.DEBUG if isinstance(error, OtherArrayFormat) else logging.WARNING
+                _log.log(level, "%s; rebuilding the index from the library.", self.rebuild_reason)
                 continue
             file_generation = loaded.stamp.get("generation", -1)
             if (
