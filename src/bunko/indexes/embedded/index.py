@@ -90,6 +90,7 @@ class EmbeddedIndex:
     def close(self) -> None:
         """Forget the files, which are mapped and closed with the last view."""
         self._by_tool_id.clear()
+        self._last_view = None
 
     def _index_of(self, tool_id: int) -> ToolIndex:
         index = self._by_tool_id.get(tool_id)
