@@ -228,3 +228,15 @@ def test_packed_terms_come_back(chunks: list[list[int]]) -> None:
     for index, chunk in enumerate(chunks):
         keys, counts = unpack_chunk_terms(pack_terms(chunks), index)
         assert dict(zip(keys.tolist(), counts.tolist(), strict=True)) == dict(Counter(chunk))
+
+
+@given(ROWS, st.lists(st.integers(0, 40), max_size=2), QUERY)
+def test_the_terms_of_one_row_are_those_of_the_row_among_others(
+    rows: list[list[int]], cuts: list[int], query: list[QueryTerm]
+) -> None:
+    state, terms = snapshot(rows, cuts, set()), tuple(query)
+    expected = [[term.key in row for term in terms] for row in rows]
+    assert state.matches(terms, state.rows()) == expected
+    assert [state.matches(terms, [row])[0] for row in state.rows()] == expected
+    state.rank(terms, 5, k1=1.2, b=0.75)  # what it looked up is used again
+    assert [state.matches(terms, [row])[0] for row in state.rows()] == expected

@@ -40,7 +40,7 @@ def search(
 
             hits = explain_texts(hits, query, embedder)
         _log.debug("[search] results: %d chunks returned", len(hits))
-        for rank, hit in enumerate(hits, 1):
+        for rank, hit in enumerate(hits if _log.isEnabledFor(logging.DEBUG) else (), 1):
             _log.debug('[search]   [%d] score=%.2f file=%s heading="%s"', rank, hit.score, hit.uri, hit.chunk.heading)
     return hits
 

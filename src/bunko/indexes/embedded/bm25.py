@@ -115,13 +115,17 @@ def rank_key_ranges(snapshot: Snapshot, ranges: Sequence[tuple[int, int]], k: in
 
 def matches(snapshot: Snapshot, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[list[bool]]:
     """Return for each row which of the terms it contains."""
+    spans = _spans(snapshot, terms)
+    if len(rows) == 1:
+        view_index, segment_row = snapshot.locate(rows[0])
+        return [_matches_of(snapshot.views[view_index], terms, spans[view_index], segment_row)]
     is_match = np.zeros((len(rows), len(terms)), bool)
     locations = np.array([snapshot.locate(row) for row in rows], np.int32).reshape(-1, 2)
     for view_index in np.unique(locations[:, 0]):
         selected = np.flatnonzero(locations[:, 0] == view_index)
         segment_rows = locations[selected, 1]
         view = snapshot.views[view_index]
-        for i, (term, (begin, end)) in enumerate(zip(terms, _find_spans(view, terms), strict=True)):
+        for i, (term, (begin, end)) in enumerate(zip(terms, spans[view_index], strict=True)):
             if begin < end:
                 listed_rows = (view.segment.grams if term.is_gram else view.segment.words).rows[begin:end]
                 positions = listed_rows.searchsorted(segment_rows)
@@ -129,6 +133,19 @@ def matches(snapshot: Snapshot, terms: Sequence[QueryTerm], rows: Sequence[int])
                 is_match[selected, i] = listed_rows[positions] == segment_rows
     table: list[list[bool]] = is_match.tolist()
     return table
+
+
+def _matches_of(
+    view: SegmentView, terms: Sequence[QueryTerm], spans: Sequence[tuple[int, int]], row: int
+) -> list[bool]:
+    """Return which of the terms a row of a segment contains, without arrays for each term."""
+    word_rows, gram_rows, key = view.segment.words.rows, view.segment.grams.rows, np.int32(row)
+    found = []
+    for term, (begin, end) in zip(terms, spans, strict=True):
+        listed_rows = gram_rows if term.is_gram else word_rows
+        position = begin + int(listed_rows[begin:end].searchsorted(key)) if begin < end else end
+        found.append(position < end and listed_rows.item(position) == row)
+    return found
 
 
 def term_scores(
@@ -172,6 +189,15 @@ def _cached_lookup(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) ->
     if isinstance(terms, tuple):  # a list may change
         snapshot.last_lookup = (terms, k1, lookup)
     return lookup
+
+
+def _spans(snapshot: Snapshot, terms: Sequence[QueryTerm]) -> list[list[tuple[int, int]]]:
+    """Return the span of each key's list in each segment, from the last lookup if it was of these terms."""
+    last = snapshot.last_lookup
+    if last is not None and last[0] is terms:
+        spans: list[list[tuple[int, int]]] = last[2].spans
+        return spans
+    return [_find_spans(view, terms) for view in snapshot.views]
 
 
 def _find_spans(view: SegmentView, terms: Sequence[QueryTerm]) -> list[tuple[int, int]]:
