@@ -21,6 +21,14 @@ def test_a_run_compared_with_itself_shows_no_difference() -> None:
     assert not found.is_significant
 
 
+def test_a_run_compared_with_its_own_rounded_report_shows_no_difference() -> None:
+    exact = [1 / 3, 0.6309297536, 0.4306765581, 1 / 7]
+    rounded = [round(number, 6) for number in exact]
+    (found,) = compare(values(rounded), values(exact), names=("report.json", "a")).differences
+    assert (found.difference, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+    assert found.verdict == ""
+
+
 def test_a_steady_win_is_certain_and_a_steady_loss_too() -> None:
     chance = random.Random(1)
     before = [chance.random() * 0.5 for _ in range(60)]

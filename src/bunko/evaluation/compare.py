@@ -16,7 +16,7 @@ from bunko.evaluation.measures import LOWER_IS_BETTER
 RESAMPLES = 10_000
 SEED = 20_240_115
 _MAX_CELLS = 4_000_000  # resampled at once: 32 MB
-_TOLERANCE = 1e-6  # reports are rounded to six digits
+_TOLERANCE = 1e-6  # reports are rounded to six digits: a smaller change is none
 _Floats = npt.NDArray[np.float64]
 
 
@@ -66,19 +66,19 @@ def compare(
     for query_ids, measures in _group_measures(shared).items():
         a = np.array([[first[measure][query_id] for measure in measures] for query_id in query_ids])
         b = np.array([[second[measure][query_id] for measure in measures] for query_id in query_ids])
-        samples = resample_means(b - a)
+        changes = np.where(np.abs(b - a) > _TOLERANCE, b - a, 0.0)
+        samples = resample_means(changes)
         for i, measure in enumerate(measures):
-            differences[measure] = _difference(measure, a[:, i], b[:, i], samples[:, i])
+            differences[measure] = _difference(measure, a[:, i], b[:, i], changes[:, i], samples[:, i])
     return Comparison(*names, tuple(differences[measure] for measure in first if measure in differences))
 
 
-def _difference(measure: str, first: _Floats, second: _Floats, samples: _Floats) -> Difference:
-    change = second - first
+def _difference(measure: str, first: _Floats, second: _Floats, change: _Floats, samples: _Floats) -> Difference:
     low, high = np.percentile(samples, (2.5, 97.5))
     below, above = int((samples <= _TOLERANCE).sum()), int((samples >= -_TOLERANCE).sum())
     p = min(1.0, 2 * (1 + min(below, above)) / (1 + RESAMPLES))
     better = -change if measure in LOWER_IS_BETTER else change
-    wins, losses = int((better > _TOLERANCE).sum()), int((better < -_TOLERANCE).sum())
+    wins, losses = int((better > 0).sum()), int((better < 0).sum())
     return Difference(
         measure, float(first.mean()), float(second.mean()), float(change.mean()), float(low), float(high), p,
         wins, losses, len(change) - wins - losses,
