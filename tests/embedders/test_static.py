@@ -252,10 +252,21 @@ def test_the_sentences_of_a_text_have_vectors_of_their_own_at_no_other_vector_fo
     assert [rows.shape for rows in sentences] == [(5, 256), (1, 256), (1, 256)]
     assert all(rows.dtype == np.int8 for rows in sentences)
     lengths = np.linalg.norm(np.concatenate(sentences).astype(np.float32) / 127, axis=1)
-    assert lengths == pytest.approx(np.ones(7), abs=0.03)
+    assert lengths == pytest.approx([1, 1, 1, 1, 1, 1, 0], abs=0.03)  # an empty text says nothing
     query = embedder.embed(["When are backups of the database made?"], query=True)[0]
     assert int((sentences[0] @ query).argmax()) in (1, 2, 3)
     assert float((sentences[0] @ query).max()) / 127 > float(vectors[0] @ query)
+
+
+@pytest.mark.parametrize("unknown", ["ไทยภาษา", "안녕하세요 세계.", "────────────────────────", "👍👍👍"])
+@pytest.mark.parametrize("size", [128, 256])
+def test_a_sentence_of_characters_that_the_model_does_not_know_is_near_to_nothing(size: int, unknown: str) -> None:
+    embedder = static.build(size)
+    text = f"京都の寺と庭を一日かけて歩いて回りました。\n\n{unknown}"
+    [sentences] = embedder.embed_sentences([text])[1]
+    queries = embedder.embed(["😀", "สวัสดี", "감사합니다", "京都の寺"], query=True)
+    assert not (sentences[-1] @ queries.T).any()
+    assert (sentences[0] @ queries[-1]) / 127 > 0.3
 
 
 @given(st.lists(st.text(max_size=700), max_size=4))

@@ -53,6 +53,33 @@ def test_the_title_above_a_text_is_not_part_of_the_sentence(docs: Path, open_doc
     assert nearest_sentence(hit) == "鏡を柔らかい布で磨いてから片付けた。"
 
 
+def test_an_explanation_shows_the_heading_if_that_is_nearest(docs: Path, open_docs: Opener) -> None:
+    text = f"# 手引き\n\n## 望遠鏡の鏡を磨いて片付ける方法\n\n{FILLER}\n"
+    (docs / "b.md").write_text(text, encoding="utf-8")
+    [hit] = open_docs().search("polish the telescope", mode="semantic", explain=True).hits
+    assert hit.explanation is not None
+    assert hit.explanation.nearest_sentence == "望遠鏡の鏡を磨いて片付ける方法"
+    assert hit.explanation.sentence_score is not None
+    assert hit.explanation.sentence_score > hit.score
+    assert nearest_sentence(hit) == ""  # a snippet shows what is below the heading
+
+
+def test_a_text_that_is_the_query_is_no_nearer_than_equal(docs: Path, open_docs: Opener) -> None:
+    text = "鯨ヶ浦の灯台は白い。毎年夏に灯台の祭りがあります。"
+    (docs / "b.md").write_text(text, encoding="utf-8")
+    [hit] = open_docs().search(text, mode="semantic", explain=True).hits
+    assert hit.score <= 1
+    assert hit.vector_distance is not None
+    assert hit.vector_distance >= 0
+    assert hit.explanation is not None
+    assert hit.explanation.sentence_score == 1
+
+
+def test_emoji_do_not_find_a_text_with_a_line_in_unknown_characters(docs: Path, open_docs: Opener) -> None:
+    (docs / "b.md").write_text("京都の寺と庭を一日かけて歩いて回りました。\n\nไทยภาษา\n", encoding="utf-8")
+    assert not open_docs().search("😀😀😀").hits
+
+
 def test_a_sentence_is_found_in_a_text_whose_lines_were_joined() -> None:
     text = f"{FILLER} Polish the mirror with a soft cloth. {FILLER}"
     start, end = snippet_range(text, SnippetTerms({}), 60, sentence="Polish the mirror\nwith a soft cloth.")

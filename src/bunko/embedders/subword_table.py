@@ -28,6 +28,9 @@ FORMAT = 1
 _MAX_SUBWORDS = 4000
 _MAX_CHARS = 20_000
 _BATCH_SIZE = 32  # texts whose subwords are counted in one matrix
+# Emoji, Korean and lines of ─ all become one unknown subword: with a vector, each would be equal to any other. Passages
+# in Japanese and English have a cosine of at most 0.45 with it, those in unknown characters one of at least 0.85.
+_MAX_UNKNOWN_COSINE = 0.7
 
 
 class Static:
@@ -45,6 +48,7 @@ class Static:
         self.size = size
         # Three in four off-topic queries find nothing more similar than this; see training/LOG.md.
         self.noise_floor = 0.28
+        self._unknown_row = _unit_rows(self._subword_rows(_UNKNOWN_SUBWORDS))[0]
         self._tokenizer = _load_tokenizer()
         self._table = table
 
@@ -63,13 +67,18 @@ class Static:
         return _unit_rows(self._sum_texts(texts)) if texts else np.zeros((0, self.size), np.float32)
 
     def embed_sentences(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
-        """Return one unit row per text, and the vectors of its passages, whose sum the row is."""
+        """Return one unit row per text, and the vectors of its passages, whose sum the row is.
+
+        A passage in characters that the table does not know has no direction: its vector is 0.
+        """
         if not texts:
             return np.zeros((0, self.size), np.float32), []
         passages = [[text[start:end] for start, end in passage_ranges(text[:_MAX_CHARS])] or [""] for text in texts]
         sums = self._sum_texts([passage for text_passages in passages for passage in text_passages])
         starts = np.cumsum([0, *map(len, passages)])
-        rows = np.round(_unit_rows(sums) * np.float32(127)).astype(np.int8)
+        units = _unit_rows(sums)
+        rows = np.round(units * np.float32(127)).astype(np.int8)
+        rows[units @ self._unknown_row > _MAX_UNKNOWN_COSINE] = 0
         return (
             _unit_rows(np.add.reduceat(sums, starts[:-1], axis=0)),
             [rows[start:end] for start, end in itertools.pairwise(starts.tolist())],

@@ -20,4 +20,5 @@ def best_sentence(sentences: SentenceVectors | None, vector: npt.NDArray[np.floa
         return None
     cosines = sentences.astype(np.float32) @ (vector / np.float32(127))
     position = int(cosines.argmax())
-    return SentenceMatch(float(cosines[position]), position)
+    # Rounded to bytes, a vector is a little longer or shorter than 1.
+    return SentenceMatch(min(float(cosines[position]), 1.0), position)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bunko.errors import EmbedderError
 from bunko.protocols import Embedder
-from bunko.search.nearest_sentence import nearest_sentence
+from bunko.search.nearest_sentence import nearest_heading, nearest_sentence
 from bunko.text import analyzer
 from bunko.text.normalise import normalise
 from bunko.text.sentences import sentence_ranges
@@ -39,7 +39,7 @@ def _explain(hit: Hit, query: str, embedder: Embedder | None) -> Hit:
     best = _best_by_terms(sentences, terms)
     if not best and sentences and embedder is not None and not embedder.is_remote:
         best = _best_by_vectors(sentences[:_MAX_COMPARED], query, embedder)
-    nearest = nearest_sentence(hit)
+    nearest = nearest_sentence(hit) or nearest_heading(hit)
     return replace(
         hit,
         explanation=replace(

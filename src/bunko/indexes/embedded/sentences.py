@@ -109,7 +109,8 @@ def _add_matches(
     hits = np.flatnonzero(cosines == np.repeat(best, counts))
     if len(hits) > len(best):
         hits = hits[np.searchsorted(hits, begins)]
-    best_matches = map(SentenceMatch, best.tolist(), (hits - begins).tolist())
+    # Rounded to bytes, a vector is a little longer or shorter than 1.
+    best_matches = map(SentenceMatch, np.minimum(best, 1.0).tolist(), (hits - begins).tolist())
     if len(best) == len(matches):
         matches[:] = best_matches
     else:

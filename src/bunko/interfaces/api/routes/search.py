@@ -123,7 +123,7 @@ class ExplanationFields(TypedDict):
     parts: list[ScorePartFields]
     term_scores: list[TermScoreFields]
     best_sentence: str
-    nearest_sentence: NearestSentenceFields | None  # by vectors; None without them, or if a title is nearer
+    nearest_sentence: NearestSentenceFields | None  # or heading, by vectors; None without them
 
 
 class LeftOut(TypedDict):
