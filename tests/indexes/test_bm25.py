@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections import Counter
 
 import numpy as np
@@ -11,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bunko.indexes.embedded import segment
+from bunko.indexes.embedded import segment, segment_scores
 from bunko.indexes.embedded.snapshot import SegmentView
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.indexes.term_weights import idf
 from bunko.records import QueryTerm, StoredChunk
+from bunko.search.query_analysis import analyse_query
+from bunko.text import analyzer
 from bunko.text.term_codec import pack_terms, unpack_chunk_terms, unpack_terms
 
 CONSTANTS = st.sampled_from([(1.2, 0.75), (1.5, 0.75), (2.5, 0.5), (0.0, 0.0), (0.9, 1.0)])
@@ -240,3 +243,26 @@ def test_the_terms_of_one_row_are_those_of_the_row_among_others(
     assert [state.matches(terms, [row])[0] for row in state.rows()] == expected
     state.rank(terms, 5, k1=1.2, b=0.75)  # what it looked up is used again
     assert [state.matches(terms, [row])[0] for row in state.rows()] == expected
+
+
+@pytest.mark.parametrize("allowed_share", [1, 2, 5])
+def test_lists_that_many_rows_are_in_are_added_to_all_rows_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch, allowed_share: int
+) -> None:
+    numbers = random.Random(3)
+    words = ["検索", "設定", "server", "search", "京都", "障害", "データベース", "評価"]
+    texts = [" ".join(numbers.choices(words, range(1, 9), k=numbers.randrange(1, 9))) for _ in range(600)]
+    rows = [
+        StoredChunk(number, number, number, text, *unpack_terms(pack_terms([analyzer.term_keys(text)]))[0], None)
+        for number, text in enumerate(texts)
+    ]
+    state = EmbeddedView([SegmentView(segment.build(rows, 0, {}))], 1)
+    where = None if allowed_share == 1 else tuple(range(0, 600, allowed_share))
+    for query in (*words, "検索の設定", "京都のデータベースの障害", "search server の評価と検索", "評価する server"):
+        terms = analyse_query(query, cross_language_weight=0.7).terms
+        answers = []
+        for least in (10**9, 0):
+            monkeypatch.setattr(segment_scores, "_MIN_DENSE_ROWS", least)
+            answers.append([state.rank(terms, k, k1=1.2, b=0.75, where=where) for k in (1, 10, 100, 600)])
+        assert answers[0] == answers[1]
+        assert len(answers[0][-1].rows) > 0

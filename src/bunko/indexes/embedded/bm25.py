@@ -1,8 +1,4 @@
-"""Rank rows by BM25 over words, with character bigrams as an additional signal.
-
-Only rows of the posting lists are scored, and the longest lists are looked up only for rows that can still reach the
-top k (the MaxScore idea): the result is exact, and common words cost little.
-"""
+"""Rank rows by BM25 over words, with character bigrams as an additional signal."""
 
 from __future__ import annotations
 
@@ -11,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bunko.indexes.embedded.postings import Postings
-from bunko.indexes.embedded.snapshot import SegmentView, Snapshot, TopK, lower_bound
+from bunko.indexes.embedded.segment_scores import PostingList, look_up, score_segment
+from bunko.indexes.embedded.snapshot import SegmentView, Snapshot, TopK
 from bunko.indexes.term_weights import countable_terms, idf, term_idfs
 from bunko.records import EMPTY_RANKING, GRAM_WEIGHT, QueryTerm, Ranking
 
@@ -22,21 +18,6 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_] | None
     Rows = npt.NDArray[np.intp]
     Scores = npt.NDArray[np.float32]
-
-# Looking up one row in a list costs as much as adding this many of its rows.
-_LOOKUP_COST = 8
-# Merging lists costs as much per row as clearing and scanning this many rows.
-_MERGE_COST = 8
-
-
-class _PostingList(NamedTuple):
-    """The posting list of a key in one segment, with the most it can add to a row's score."""
-
-    max_score: float
-    begin: int
-    end: int
-    is_gram: bool
-    members: tuple[_PostingList, ...] = ()  # of a group, whose begin and end only give the total length
 
 
 def rank_terms(
@@ -51,7 +32,7 @@ def rank_terms(
             view = snapshot.views[view_index]
             top.add(
                 view_index,
-                *_score_segment(view, posting_lists, k, view.norms(k1, b, snapshot.average_length), masks[view_index]),
+                *score_segment(view, posting_lists, k, view.norms(k1, b, snapshot.average_length), masks[view_index]),
             )
     return top.ranking()
 
@@ -162,8 +143,8 @@ def term_scores(
         for i, (term, (begin, end)) in enumerate(zip(terms, spans[view_index], strict=True)):
             if begin < end:
                 lane = view.segment.grams if term.is_gram else view.segment.words
-                posting_list = _PostingList(contributions[i], begin, end, term.is_gram)
-                matching, values = _look_up(lane, posting_list, candidates, norms)
+                posting_list = PostingList(contributions[i], begin, end, term.is_gram)
+                matching, values = look_up(lane, posting_list, candidates, norms)
                 table[selected[matching], i] = values
     scores: list[list[float]] = table.tolist()
     return scores
@@ -233,7 +214,7 @@ def _max_contributions(
     ]
 
 
-def _posting_lists(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) -> list[list[_PostingList]]:
+def _posting_lists(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) -> list[list[PostingList]]:
     """Return the posting lists of each segment, those that can add most first; none where no word matches."""
     spans, contributions, _ = _cached_lookup(snapshot, terms, k1)
     # Words first: grams only add to rows that words found. The order is the same in every segment, so that sums do not
@@ -247,140 +228,14 @@ def _posting_lists(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) ->
         lists = []
         for group in groups.values():
             members = [
-                _PostingList(contributions[i], *view_spans[i], terms[i].is_gram)
+                PostingList(contributions[i], *view_spans[i], terms[i].is_gram)
                 for i in group
                 if view_spans[i][0] < view_spans[i][1]
             ]
             if len(members) > 1:
                 total_length = sum(member.end - member.begin for member in members)
-                lists.append(_PostingList(members[0].max_score, 0, total_length, False, tuple(members)))
+                lists.append(PostingList(members[0].max_score, 0, total_length, False, tuple(members)))
             else:
                 lists += members
         lists_by_view.append(lists)
     return [lists if lists and not lists[0].is_gram else [] for lists in lists_by_view]
-
-
-def _score_segment(
-    view: SegmentView, posting_lists: list[_PostingList], k: int, norms: npt.NDArray[np.float32], mask: Mask
-) -> tuple[Rows, Scores]:
-    """Return rows of a segment with their scores: all rows that can be among the k best, and some others."""
-    words = view.segment.words
-    if len(posting_lists) == 1 and mask is None:
-        return _score_list(words, posting_lists[0], norms)
-    total = np.zeros(len(view.segment), np.float32)
-    touched: list[Rows] = []
-    row_count = 0
-    remaining_length = sum(posting_list.end - posting_list.begin for posting_list in posting_lists)
-    remaining_max = sum(posting_list.max_score for posting_list in posting_lists)
-    for index, posting_list in enumerate(posting_lists):
-        if posting_list.is_gram:
-            break
-        rows, scores = _score_list(words, posting_list, norms)
-        if mask is not None:
-            is_allowed = mask[rows]
-            rows, scores = rows[is_allowed], scores[is_allowed]
-        if touched:
-            previous = total[rows]
-            total[rows] = previous + scores
-            rows = rows[previous == 0]
-        else:
-            total[rows] = scores
-        touched.append(rows)
-        row_count += len(rows)
-        remaining_length -= posting_list.end - posting_list.begin
-        remaining_max -= posting_list.max_score
-        # Pruning pays only if the remaining lists are longer than the list of candidates.
-        if row_count > k and remaining_length > row_count:
-            candidates = np.concatenate(touched)
-            values = total[candidates]
-            threshold = lower_bound(values, k)
-            if remaining_max < threshold:
-                candidates = candidates[values + np.float32(remaining_max) >= threshold]
-                return _score_candidates(view, posting_lists[index + 1 :], candidates, total, k, norms, remaining_max)
-    else:
-        index = len(posting_lists)
-    candidates = touched[0] if len(touched) == 1 else np.concatenate(touched)
-    if remaining_length > _LOOKUP_COST * len(candidates) and len(candidates) > 4 * k:
-        values = total[candidates]
-        candidates = candidates[values + np.float32(remaining_max) >= lower_bound(values, k)]
-    return _score_candidates(view, posting_lists[index:], candidates, total, k, norms, remaining_max)
-
-
-def _score_candidates(
-    view: SegmentView,
-    posting_lists: list[_PostingList],
-    candidates: Rows,
-    total: Scores,
-    k: int,
-    norms: npt.NDArray[np.float32],
-    remaining_max: float,
-) -> tuple[Rows, Scores]:
-    """Look up the remaining lists for the candidates alone; no other row can reach the top k."""
-    words, grams = view.segment.words, view.segment.grams
-    for posting_list in posting_lists:
-        remaining_max -= posting_list.max_score
-        if posting_list.end - posting_list.begin <= _LOOKUP_COST * len(candidates):
-            # This also changes the totals of other rows, which are not read again.
-            if posting_list.is_gram:
-                total[grams.rows[posting_list.begin : posting_list.end].astype(np.intp)] += np.float32(
-                    posting_list.max_score
-                )
-            else:
-                all_rows, scores = _score_list(words, posting_list, norms)
-                total[all_rows] += scores
-            continue
-        if posting_list.members:
-            group_scores = np.zeros(len(candidates), np.float32)
-            for member in posting_list.members:
-                matching, values = _look_up(words, member, candidates, norms)
-                group_scores[matching] = np.maximum(group_scores[matching], values)
-            total[candidates] += group_scores
-        else:
-            matching, values = _look_up(grams if posting_list.is_gram else words, posting_list, candidates, norms)
-            total[candidates[matching]] += values
-        if len(candidates) > 4 * k:
-            values = total[candidates]
-            candidates = candidates[values + np.float32(remaining_max) >= lower_bound(values, k)]
-    return candidates, total[candidates]
-
-
-def _look_up(
-    lane: Postings, posting_list: _PostingList, candidates: Rows, norms: npt.NDArray[np.float32]
-) -> tuple[Rows, Scores | np.float32]:
-    """Return which of the candidates are in a list, and their scores."""
-    # The candidates are converted to the list's type: converting the list would copy all of it.
-    rows = lane.rows[posting_list.begin : posting_list.end]
-    positions = rows.searchsorted(candidates.astype(np.int32))
-    positions[positions == len(rows)] = 0
-    matching = np.flatnonzero(rows[positions] == candidates)
-    if posting_list.is_gram:
-        return matching, np.float32(posting_list.max_score)
-    counts = lane.counts[posting_list.begin : posting_list.end][positions[matching]].astype(np.float32)
-    return matching, counts * np.float32(posting_list.max_score) / (counts + norms[candidates[matching]])
-
-
-def _score_list(words: Postings, posting_list: _PostingList, norms: npt.NDArray[np.float32]) -> tuple[Rows, Scores]:
-    """Return the distinct rows of a list and their scores."""
-    if posting_list.members:
-        scored_lists = [_score_list(words, member, norms) for member in posting_list.members]
-        if (posting_list.end - posting_list.begin) * _MERGE_COST < len(norms):
-            return _merge_highest(scored_lists)
-        group_scores = np.zeros(len(norms), np.float32)
-        for rows, scores in scored_lists:
-            group_scores[rows] = np.maximum(group_scores[rows], scores)
-        rows = np.flatnonzero(group_scores > 0)  # much faster on booleans than on floats
-        return rows, group_scores[rows]
-    # Converted once: indexing with any type but intp converts at every use.
-    rows = words.rows[posting_list.begin : posting_list.end].astype(np.intp)
-    counts = words.counts[posting_list.begin : posting_list.end].astype(np.float32)
-    return rows, counts * np.float32(posting_list.max_score) / (counts + norms[rows])
-
-
-def _merge_highest(lists: Sequence[tuple[Rows, Scores]]) -> tuple[Rows, Scores]:
-    """Return the distinct rows of several lists, each with its highest score."""
-    rows, scores = (np.concatenate(arrays) for arrays in zip(*lists, strict=True))
-    order = rows.argsort(kind="stable")  # each list is sorted already, so this is a merge
-    rows, scores = rows[order], scores[order]
-    first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
-    highest: Scores = np.maximum.reduceat(scores, first)
-    return rows[first], highest

@@ -1,0 +1,214 @@
+"""Score the rows of one segment by the posting lists of a query.
+
+Only rows of the lists are scored, and the longest lists are looked up only for rows that can still reach the top k (the
+MaxScore idea): the result is exact, and common words cost little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bunko.indexes.embedded.postings import Postings
+from bunko.indexes.embedded.snapshot import SegmentView, lower_bound
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_] | None
+    Rows = npt.NDArray[np.intp]
+    Scores = npt.NDArray[np.float32]
+
+# Looking up one row in a list costs as much as adding this many of its rows.
+_LOOKUP_COST = 8
+# Merging lists costs as much per row as clearing and scanning this many rows.
+_MERGE_COST = 8
+# From this size on, adding to all rows is faster than to listed ones, if many are listed.
+_MIN_DENSE_ROWS = 10_000
+
+
+class PostingList(NamedTuple):
+    """The posting list of a key in one segment, with the most it can add to a row's score."""
+
+    max_score: float
+    begin: int
+    end: int
+    is_gram: bool
+    members: tuple[PostingList, ...] = ()  # of a group, whose begin and end only give the total length
+
+
+def score_segment(
+    view: SegmentView, posting_lists: list[PostingList], k: int, norms: npt.NDArray[np.float32], mask: Mask
+) -> tuple[Rows, Scores]:
+    """Return rows of a segment with their scores: all rows that can be among the k best, and some others."""
+    words = view.segment.words
+    if len(posting_lists) == 1 and mask is None:
+        return _score_list(words, posting_lists[0], norms)
+    total = np.zeros(len(view.segment), np.float32)
+    touched: list[Rows] | None = []  # the rows with a score; None once they are too many to be listed
+    row_count = 0
+    remaining_length = sum(posting_list.end - posting_list.begin for posting_list in posting_lists)
+    remaining_max = sum(posting_list.max_score for posting_list in posting_lists)
+    for index, posting_list in enumerate(posting_lists):
+        if posting_list.is_gram:
+            break
+        if len(norms) >= _MIN_DENSE_ROWS and _is_dense(posting_list, len(norms)):
+            _add_dense_list(total, words, posting_list, norms, mask)
+            touched, row_count = None, int(np.count_nonzero(total > 0))  # much faster on booleans than on floats
+        else:
+            new_rows = _add_list(total, words, posting_list, norms, mask, is_first=row_count == 0)
+            row_count += len(new_rows)
+            if touched is not None:
+                touched.append(new_rows)
+        remaining_length -= posting_list.end - posting_list.begin
+        remaining_max -= posting_list.max_score
+        # Pruning pays only if the remaining lists are longer than the list of candidates.
+        if row_count > k and remaining_length > row_count:
+            rows = None if touched is None else _concatenate(touched)
+            values = total if rows is None else total[rows]
+            threshold = lower_bound(values, k)
+            if remaining_max < threshold:
+                selected = np.flatnonzero(values + np.float32(remaining_max) >= threshold)
+                candidates = selected if rows is None else rows[selected]
+                return _score_candidates(view, posting_lists[index + 1 :], candidates, total, k, norms, remaining_max)
+    else:
+        index = len(posting_lists)
+    # Grams only add to rows that words found, so those have to be known now.
+    candidates = np.flatnonzero(total > 0) if touched is None else _concatenate(touched)
+    if remaining_length > _LOOKUP_COST * len(candidates) and len(candidates) > 4 * k:
+        values = total[candidates]
+        candidates = candidates[values + np.float32(remaining_max) >= lower_bound(values, k)]
+    return _score_candidates(view, posting_lists[index:], candidates, total, k, norms, remaining_max)
+
+
+def _add_list(
+    total: Scores,
+    words: Postings,
+    posting_list: PostingList,
+    norms: npt.NDArray[np.float32],
+    mask: Mask,
+    *,
+    is_first: bool,
+) -> Rows:
+    """Add the scores of a list, and return its rows that had none."""
+    rows, scores = _score_list(words, posting_list, norms)
+    if mask is not None:
+        is_allowed = mask[rows]
+        rows, scores = rows[is_allowed], scores[is_allowed]
+    if is_first:
+        total[rows] = scores
+        return rows
+    previous = total[rows]
+    total[rows] = previous + scores
+    new_rows: Rows = rows[previous == 0]
+    return new_rows
+
+
+def _add_dense_list(
+    total: Scores, words: Postings, posting_list: PostingList, norms: npt.NDArray[np.float32], mask: Mask
+) -> None:
+    """Add the scores of a list that many rows are in, without finding out which of them had none."""
+    if posting_list.members:
+        group_scores = _dense_scores(words, posting_list, norms)
+        total += group_scores if mask is None else group_scores * mask
+        return
+    rows, scores = _score_list(words, posting_list, norms)
+    if mask is not None:
+        scores *= mask[rows]
+    total[rows] += scores
+
+
+def _concatenate(touched: list[Rows]) -> Rows:
+    return touched[0] if len(touched) == 1 else np.concatenate(touched)
+
+
+def _score_candidates(
+    view: SegmentView,
+    posting_lists: list[PostingList],
+    candidates: Rows,
+    total: Scores,
+    k: int,
+    norms: npt.NDArray[np.float32],
+    remaining_max: float,
+) -> tuple[Rows, Scores]:
+    """Look up the remaining lists for the candidates alone; no other row can reach the top k."""
+    words, grams = view.segment.words, view.segment.grams
+    for posting_list in posting_lists:
+        remaining_max -= posting_list.max_score
+        if posting_list.end - posting_list.begin <= _LOOKUP_COST * len(candidates):
+            # This also changes the totals of other rows, which are not read again.
+            if posting_list.is_gram:
+                total[grams.rows[posting_list.begin : posting_list.end].astype(np.intp)] += np.float32(
+                    posting_list.max_score
+                )
+            else:
+                all_rows, scores = _score_list(words, posting_list, norms)
+                total[all_rows] += scores
+            continue
+        if posting_list.members:
+            group_scores = np.zeros(len(candidates), np.float32)
+            for member in posting_list.members:
+                matching, values = look_up(words, member, candidates, norms)
+                group_scores[matching] = np.maximum(group_scores[matching], values)
+            total[candidates] += group_scores
+        else:
+            matching, values = look_up(grams if posting_list.is_gram else words, posting_list, candidates, norms)
+            total[candidates[matching]] += values
+        if len(candidates) > 4 * k:
+            values = total[candidates]
+            candidates = candidates[values + np.float32(remaining_max) >= lower_bound(values, k)]
+    return candidates, total[candidates]
+
+
+def look_up(
+    lane: Postings, posting_list: PostingList, candidates: Rows, norms: npt.NDArray[np.float32]
+) -> tuple[Rows, Scores | np.float32]:
+    """Return which of the candidates are in a list, and their scores."""
+    # The candidates are converted to the list's type: converting the list would copy all of it.
+    rows = lane.rows[posting_list.begin : posting_list.end]
+    positions = rows.searchsorted(candidates.astype(np.int32))
+    positions[positions == len(rows)] = 0
+    matching = np.flatnonzero(rows[positions] == candidates)
+    if posting_list.is_gram:
+        return matching, np.float32(posting_list.max_score)
+    counts = lane.counts[posting_list.begin : posting_list.end][positions[matching]].astype(np.float32)
+    return matching, counts * np.float32(posting_list.max_score) / (counts + norms[candidates[matching]])
+
+
+def _score_list(words: Postings, posting_list: PostingList, norms: npt.NDArray[np.float32]) -> tuple[Rows, Scores]:
+    """Return the distinct rows of a list and their scores."""
+    if posting_list.members:
+        if not _is_dense(posting_list, len(norms)):
+            return _merge_highest([_score_list(words, member, norms) for member in posting_list.members])
+        group_scores = _dense_scores(words, posting_list, norms)
+        rows = np.flatnonzero(group_scores > 0)
+        return rows, group_scores[rows]
+    # Converted once: indexing with any type but intp converts at every use.
+    rows = words.rows[posting_list.begin : posting_list.end].astype(np.intp)
+    counts = words.counts[posting_list.begin : posting_list.end].astype(np.float32)
+    return rows, counts * np.float32(posting_list.max_score) / (counts + norms[rows])
+
+
+def _is_dense(posting_list: PostingList, row_count: int) -> bool:
+    return (posting_list.end - posting_list.begin) * _MERGE_COST >= row_count
+
+
+def _dense_scores(words: Postings, posting_list: PostingList, norms: npt.NDArray[np.float32]) -> Scores:
+    """Return the scores of all rows by the member of a group that counts most in each."""
+    group_scores = np.zeros(len(norms), np.float32)
+    for member in posting_list.members:
+        rows, scores = _score_list(words, member, norms)
+        group_scores[rows] = np.maximum(group_scores[rows], scores)
+    return group_scores
+
+
+def _merge_highest(lists: Sequence[tuple[Rows, Scores]]) -> tuple[Rows, Scores]:
+    """Return the distinct rows of several lists, each with its highest score."""
+    rows, scores = (np.concatenate(arrays) for arrays in zip(*lists, strict=True))
+    order = rows.argsort(kind="stable")  # each list is sorted already, so this is a merge
+    rows, scores = rows[order], scores[order]
+    first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+    highest: Scores = np.maximum.reduceat(scores, first)
+    return rows[first], highest
