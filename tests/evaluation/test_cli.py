@@ -139,6 +139,31 @@ def test_the_mode_of_a_public_set_is_the_one_of_the_settings(
     assert load_report()["mode"] == "semantic"
 
 
+@pytest.mark.slow
+def test_the_halves_of_a_set_share_no_question_and_an_earlier_report_of_all_of_it_compares_with_each(run: Run) -> None:
+    assert run("evaluate", *NEEDED, "--mode", "bm25", "--output-dir", "all").code == 0
+    everything = load_report("all")["judged"]["queries"]
+    asked = []
+    for half in ("first", "second"):
+        arguments = ("--mode", "bm25", "--half", half, "--against", "all/report.json", "--output-dir", half)
+        result = run("evaluate", *NEEDED, *arguments)
+        assert "only questions in both are compared" in result.err
+        report = load_report(half)
+        asked.append({query["id"] for query in report["modes"]["bm25"]["queries"]})
+        assert everything * 0.35 < len(asked[-1]) < everything * 0.65
+        assert report["comparisons"][0]["measures"]["ndcg@5"]["difference"] == 0
+    assert not asked[0] & asked[1]
+    assert len(asked[0] | asked[1]) == everything
+
+
+def test_a_half_without_a_question_is_an_error(run: Run, files: tuple[str, Path, str, Path]) -> None:
+    query = {"id": "q1", "query": "りゅうおう", "expected_sources": ["https://example.com/ryuuou"]}
+    files[1].write_text(json.dumps({"queries": [query]}), encoding="utf-8")
+    results = [run("evaluate", *NEEDED, *files, "--half", half) for half in ("first", "second")]
+    assert sorted(result.code for result in results)[0] == 0
+    assert sum("has no question in the" in result.err for result in results) == 1
+
+
 def test_a_kept_library_answers_again_without_its_fixture(run: Run, files: tuple[str, Path, str, Path]) -> None:
     made = run("init-test-db", *NEEDED[:4], "--persist-dir", "kept", *files[2:], "--json")
     assert made.code == 0, made.err

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bunko.errors import SourceError
 from bunko.evaluation.json_positions import JsonListError, list_items
 from bunko.text.language import detect_language
 from bunko.text.normalise import escape_surrogates
 
+Half = Literal["first", "second"]
+HALVES: tuple[Half, ...] = ("first", "second")
 _MAX_PROBLEMS = 10
 _MAX_EXAMPLES = 3
 # What is left out of real sets: one item, and many.
@@ -93,6 +95,20 @@ class JudgedSet:
                 ).encode()
             )
         return digest.hexdigest()[:16]
+
+    def only_half(self, half: Half) -> JudgedSet:
+        """Return the set with one half of its queries; the text of a query decides to which it belongs."""
+        wanted = HALVES.index(half)
+        queries = tuple(
+            query
+            for query in self.queries
+            if hashlib.sha256(query.text.encode("utf-8", "surrogatepass")).digest()[0] % 2 == wanted
+        )
+        if not queries:
+            raise SourceError(
+                f"{self.name} has no question in the {half} half", hint="Nothing was measured. Use more questions."
+            )
+        return replace(self, queries=queries)
 
 
 @dataclass

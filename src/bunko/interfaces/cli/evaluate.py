@@ -75,6 +75,11 @@ _REGRESSION_EXIT_CODE = 1
 )
 @click.option("--n-results", type=click.IntRange(1, 1000), metavar="N", help="Results to score. [5; with --corpus, 10]")
 @click.option("--threshold", type=click.FloatRange(0, 2), metavar="D", help="Maximum cosine distance of a vector hit.")
+@click.option(
+    "--half",
+    type=click.Choice(["first", "second"]),
+    help="Ask only half of the questions, chosen by a hash: tune on the first, report the second.",
+)
 @click.option("--with", "pairs", multiple=True, metavar="KEY=VALUE", help="Compare with this setting changed.")
 @click.option("--against", type=PATH, metavar="FILE", help="Compare with an earlier report.json.")
 @click.option("--output-dir", type=PATH, metavar="DIR", help="Folder for the reports. [.tmp/rag-evaluation]")
@@ -126,6 +131,8 @@ def command(context: click.Context, /, **options: Any) -> None:
         evaluate_answers(options, settings, existing_tool, shared)
         return
     judged_set = _load_judged_set(options, settings, existing_tool)
+    if options["half"] is not None:
+        judged_set = judged_set.only_half(options["half"])
     for notice in judged_set.notices:
         print_stderr(notice)
     plan = _evaluation_plan(options, flags, settings, existing_tool)
