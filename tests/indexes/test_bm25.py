@@ -233,6 +233,7 @@ def test_packed_terms_come_back(chunks: list[list[int]]) -> None:
         assert dict(zip(keys.tolist(), counts.tolist(), strict=True)) == dict(Counter(chunk))
 
 
+@settings(max_examples=25)
 @given(ROWS, st.lists(st.integers(0, 40), max_size=2), QUERY)
 def test_the_terms_of_one_row_are_those_of_the_row_among_others(
     rows: list[list[int]], cuts: list[int], query: list[QueryTerm]

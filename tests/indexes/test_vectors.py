@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,13 @@ def built(vectors: np.ndarray) -> segment.Segment:
     nothing = np.empty(0, np.uint64), np.empty(0, np.uint16)
     rows = [StoredChunk(n, n, n, "", *nothing, vector) for n, vector in enumerate(vectors)]
     return segment.build(rows, vectors.shape[1], {})
+
+
+def exact_and_coded(vectors: np.ndarray) -> tuple[Snapshot, Snapshot]:
+    """Return an index without codes, and one with all of them over the same rows."""
+    plain = replace(built(vectors), codes=codes.no_codes(vectors.shape[1]))
+    coded = replace(plain, codes=codes.encode(vectors))
+    return Snapshot([SegmentView(plain)], 1), Snapshot([SegmentView(coded)], 1)
 
 
 def unit(rows: int, size: int = 64) -> np.ndarray:
@@ -70,6 +78,14 @@ def test_vectors_of_any_length_are_found_by_their_bytes(monkeypatch: pytest.Monk
         assert list(one.ranking.scores) == pytest.approx(list(other.ranking.scores), rel=1e-5)
 
 
+def test_the_nearest_of_many_equal_vectors_are_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = unit(3000)
+    vectors[500:2500] = vectors[7]
+    monkeypatch.setattr(codes, "BYTE_ROWS", 1000)
+    state = Snapshot([SegmentView(built(vectors))], 1)
+    assert list(nearest(state, vectors[7], 10, masks=[None]).ranking.rows) == [7, *range(500, 509)]
+
+
 def topics(rows: int, size: int = 64) -> np.ndarray:
     """Return vectors with a common direction, of many topics, as those of real texts are."""
     centres = unit(200, size)[np.random.default_rng(2).integers(200, size=rows)]
@@ -79,13 +95,11 @@ def topics(rows: int, size: int = 64) -> np.ndarray:
 
 
 def test_a_scan_of_signs_finds_nearly_all_of_the_nearest_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = topics(20_000)
-    exact = Snapshot([SegmentView(built(vectors))], 1)
-    monkeypatch.setattr(codes, "BYTE_ROWS", 1000)
+    vectors = topics(12_000)
     monkeypatch.setattr(codes, "SIGN_ROWS", 1000)
-    approximate = Snapshot([SegmentView(built(vectors))], 1)
-    assert approximate.views[0].segment.codes.signs.shape == (1, 20_000)
-    for allowed in (None, np.arange(20_000) % 10 != 0, np.arange(20_000) % 2 == 1):
+    exact, approximate = exact_and_coded(vectors)
+    assert approximate.views[0].segment.codes.signs.shape == (1, 12_000)
+    for allowed in (None, np.arange(12_000) % 10 != 0, np.arange(12_000) % 2 == 1):
         found = 0
         for number in range(40):
             query = vectors[number] + 0.2 * unit(1)[0]
@@ -97,12 +111,12 @@ def test_a_scan_of_signs_finds_nearly_all_of_the_nearest_rows(monkeypatch: pytes
 
 
 def test_the_recall_of_signs_is_measured_with_the_vectors_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = unit(20_000)
-    assert sampled_recall(Snapshot([SegmentView(built(vectors))], 1), 10, 30) is None
-    monkeypatch.setattr(codes, "BYTE_ROWS", 1000)
+    vectors = unit(12_000)
     monkeypatch.setattr(codes, "SIGN_ROWS", 1000)
-    alive = np.arange(20_000) >= 9_000
-    measured = sampled_recall(Snapshot([SegmentView(built(vectors), alive), SegmentView(built(unit(30)))], 1), 10, 30)
+    exact, approximate = exact_and_coded(vectors)
+    assert sampled_recall(exact, 10, 30) is None
+    large, alive = approximate.views[0].segment, np.arange(12_000) >= 5_000
+    measured = sampled_recall(Snapshot([SegmentView(large, alive), SegmentView(built(unit(30)))], 1), 10, 30)
     assert measured is not None
     found, total = measured
     assert total == 300
@@ -110,12 +124,10 @@ def test_the_recall_of_signs_is_measured_with_the_vectors_of_rows(monkeypatch: p
 
 
 def test_a_filter_that_allows_few_rows_is_answered_exactly_beside_signs(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = unit(20_000)  # of which signs alone say little
-    exact = Snapshot([SegmentView(built(vectors))], 1)
-    monkeypatch.setattr(codes, "BYTE_ROWS", 1000)
+    vectors = unit(12_000)  # of which signs alone say little
     monkeypatch.setattr(codes, "SIGN_ROWS", 1000)
-    approximate = Snapshot([SegmentView(built(vectors))], 1)
-    mask = np.arange(20_000) % 40 == 0
+    exact, approximate = exact_and_coded(vectors)
+    mask = np.arange(12_000) % 40 == 0
     for number in range(20):
         one, other = (nearest(state, unit(20)[number], 10, masks=[mask]) for state in (exact, approximate))
         assert list(one.ranking.rows) == list(other.ranking.rows)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from bunko.types import Vectors
 
 _BLAS_ROWS = 8
+# Copying a row costs as much as comparing this many.
+_GATHER_COST = 4
 _SAME_COSINE = 1e-6
 
 # NaN and infinity, which only a damaged file has, are an error at the end instead of a warning for each operation.
@@ -117,7 +119,11 @@ def _finite(scores: npt.NDArray[np.float32]) -> list[float]:
 
 def _products(vectors: Vectors, rows: npt.NDArray[np.intp], vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return the products of rows with a vector."""
+    products: npt.NDArray[np.float32]
+    if len(rows) * _GATHER_COST > len(vectors):  # as with many equal texts, or a query that is near nothing
+        products = vectors @ vector
+        return products[rows]
     # BLAS sums the last rows of a matrix in another order: some rows more, and equal rows have equal products.
     padded = np.concatenate([rows, np.zeros(-len(rows) % _BLAS_ROWS, rows.dtype)])
-    products: npt.NDArray[np.float32] = vectors[padded] @ vector
+    products = vectors[padded] @ vector
     return products[: len(rows)]
