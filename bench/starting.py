@@ -37,7 +37,7 @@ def run(libraries: Libraries) -> Result:
         )
     result.checks += [
         check("`bunko --help`, cold", help_seconds, 0.15, "CPU-s"),
-        check(f"`bunko search`, cold, {SMALL} chunks", search_seconds, 0.35, "CPU-s"),
+        check(f"`bunko search`, cold, {SMALL} chunks", search_seconds, 0.22, "CPU-s"),
     ]
     for size in SIZES:
         visit = measure_visits(libraries.docs(size), 3)

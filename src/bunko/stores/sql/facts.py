@@ -37,17 +37,20 @@ class Facts:
 
     def select(self, where: Filter) -> list[int]:
         """Return the ids of the documents whose dates and tags match a filter."""
-        conditions = []
+        conditions = []  # which numbers match, and the column that they are in
         if where.tags:
             wanted = frozenset(where.tags)
             has_tags = np.array([wanted <= tag_set for tag_set in self._tag_sets], np.bool_)
-            conditions.append(has_tags.take(self._tag_column))
+            conditions.append((has_tags, self._tag_column))
         if where.since or where.until:
-            conditions.append(self._dates_within(where).take(self._date_column))
-        selected = self._ids
-        if conditions:
-            selected = selected.take(np.flatnonzero(np.logical_and.reduce(conditions)))
-        ids: list[int] = selected.tolist()
+            conditions.append((self._dates_within(where), self._date_column))
+        rows: npt.NDArray[np.intp] | None = None
+        for matches, column in conditions:
+            if rows is None:
+                rows = np.flatnonzero(matches.take(column))
+            else:
+                rows = rows.compress(matches.take(column.take(rows)))
+        ids: list[int] = (self._ids if rows is None else self._ids.take(rows)).tolist()
         return ids
 
     def _dates_within(self, where: Filter) -> npt.NDArray[np.bool_]:
