@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from bunko.search.clauses import Clause, Word
 from bunko.search.evidence import Evidence, is_across, is_said, matched_weight
-from bunko.search.statements import Clause, Word
 from bunko.search.word_match import SHARED_CHARACTERS, best_match, match_strength
 from bunko.text import polarity
 from bunko.text.quantities import Quantity
@@ -14,11 +14,11 @@ from bunko.text.quantities import Quantity
 
 def find_conflicts(claim: Clause, window: Sequence[Clause], passage: Evidence) -> list[str]:
     """Return what a passage says differently: a negation, a comparison, or the same about somebody else."""
-    ranked = sorted(window, key=lambda clause: -matched_weight(claim, [clause]))
+    weights = [(matched_weight(claim, [clause]), clause) for clause in window]
+    weights.sort(key=lambda item: -item[0])
+    ranked = [clause for _, clause in weights]
     conflicts = []
-    nearest = [
-        clause for clause in ranked if matched_weight(claim, [clause]) >= matched_weight(claim, [ranked[0]]) - 1e-9
-    ]
+    nearest = [clause for weight, clause in weights if weight >= weights[0][0] - 1e-9]
     if all(_denies(claim, clause) for clause in nearest) or any(_is_denied(word, window) for word in claim.words):
         conflicts.append("not")
     opposites = [polarity.opposite(claim.text, clause.text) for clause in nearest]
@@ -61,7 +61,10 @@ def _are_adjacent(word: Word, following: Word, clause: Clause) -> bool:
 def _is_denied(word: Word, clauses: Sequence[Clause]) -> bool:
     """Return whether clauses deny a word wherever they have it, or say it wherever the claim denies it."""
     matches = [
-        other for clause in clauses for other in clause.words if match_strength(word, other) >= SHARED_CHARACTERS
+        other
+        for clause in clauses
+        for other in clause.candidates(word)
+        if match_strength(word, other) >= SHARED_CHARACTERS
     ]
     return bool(matches) and all(other.is_negated != word.is_negated for other in matches)
 
@@ -85,43 +88,34 @@ def _denies(claim: Clause, clause: Clause) -> bool:
 
 def _misplaced(claim: Clause, passage: Evidence) -> Iterator[str]:
     """Yield names and numbers that the passage connects with something else than the claim does."""
-    clauses = with_inherited_names(passage)
-    for name in claim.names:
-        if is_claimed_of_another(name, claim, clauses):
-            yield name.text
-    for quantity in claim.quantities:
-        if _is_value_of_another(quantity, claim, clauses):
-            yield quantity.text
+    yield from (name.text for name in names_of_others(claim.names, claim, passage))
+    yield from (quantity.text for quantity in _values_of_others(claim, passage))
     if claim.topic is not None and not claim.topic.is_name and _is_about_another(claim.topic, claim, passage.clauses):
         yield claim.topic.text
 
 
-def with_inherited_names(passage: Evidence) -> list[tuple[Clause, tuple[Word, ...]]]:
-    """Return the clauses of a passage with the names they are about: their own, or else those before them."""
-    result: list[tuple[Clause, tuple[Word, ...]]] = []
-    names: tuple[Word, ...] = ()
-    for clause in passage.clauses:
-        names = clause.names or names
-        result.append((clause, names))
-    return result
-
-
-def is_claimed_of_another(name: Word, claim: Clause, clauses: Sequence[tuple[Clause, tuple[Word, ...]]]) -> bool:
-    """Return whether the rest of a claim stands only in clauses about other names."""
-    passage = [clause for clause, _ in clauses]
-    other_words = [word for word in claim.words if not word.is_name and best_match(word, passage)[0]]
-    if not other_words and not claim.quantities:
-        return False
+def names_of_others(names: Sequence[Word], claim: Clause, passage: Evidence) -> list[Word]:
+    """Return those of some names for which the rest of a claim stands only in clauses about other names."""
+    other_words = [word for word in claim.words if not word.is_name and passage.strengths(word)]
+    if not names or not (other_words or claim.quantities):
+        return []
+    scores = [0.0] * len(passage.clauses)
+    for word in other_words:
+        for index, strength in passage.strengths(word).items():
+            scores[index] += strength
     scored = []
-    for clause, names in clauses:
-        score = sum(best_match(word, [clause])[0] for word in other_words)
+    for score, (clause, named) in zip(scores, passage.clauses_with_names, strict=True):
         score += sum(is_said(quantity, clause.quantities) for quantity in claim.quantities)
-        scored.append((score, any(match_strength(name, other) for other in names), bool(names)))
-    best = max(score for score, _, _ in scored)
+        scored.append((score, named))
+    best = max(score for score, _ in scored)
     if best < 0.5 * (len(other_words) + len(claim.quantities)):
-        return False
-    nearest = [(has_name, has_others) for score, has_name, has_others in scored if score >= best - 1e-9]
-    return all(has_others and not has_name for has_name, has_others in nearest)
+        return []
+    nearest = [named for score, named in scored if score >= best - 1e-9]
+    return [name for name in names if all(named is not None and not _has_name(named, name) for named in nearest)]
+
+
+def _has_name(clause: Clause, name: Word) -> bool:
+    return any(other.is_name and match_strength(name, other) for other in clause.candidates(name))
 
 
 def _is_about_another(topic: Word, claim: Clause, clauses: Sequence[Clause]) -> bool:
@@ -145,19 +139,20 @@ def _is_about_another(topic: Word, claim: Clause, clauses: Sequence[Clause]) -> 
     )
 
 
-def _is_value_of_another(quantity: Quantity, claim: Clause, clauses: Sequence[tuple[Clause, tuple[Word, ...]]]) -> bool:
-    """Return whether the words of a claim stand nearer to another value of the same unit."""
-
-    remainder = Clause(claim.text, claim.words, tuple(other for other in claim.quantities if other is not quantity), 0)
-
-    def shared(clause: Clause) -> float:
-        return matched_weight(remainder, [clause])
-
-    agreeing = [shared(clause) for clause, _ in clauses if is_said(quantity, clause.quantities)]
-    competing = [
-        shared(clause)
-        for clause, _ in clauses
-        if not is_said(quantity, clause.quantities)
-        and any(quantity.competes_with(other) for other in clause.quantities)
-    ]
-    return bool(agreeing) and bool(competing) and max(competing) > max(agreeing)
+def _values_of_others(claim: Clause, passage: Evidence) -> Iterator[Quantity]:
+    """Yield quantities of a claim whose words stand nearer to another value of the same unit."""
+    words = Clause(claim.text, claim.words, (), 0)
+    scored = []
+    for clause in passage.clauses if claim.quantities else ():
+        if clause.quantities:
+            are_said = [is_said(quantity, clause.quantities) for quantity in claim.quantities]
+            scored.append((clause, matched_weight(words, [clause]), are_said))
+    for index, quantity in enumerate(claim.quantities):
+        agreeing, competing = [], []
+        for clause, weight, are_said in scored:
+            if are_said[index]:
+                agreeing.append(weight + (sum(are_said) - 1))
+            elif any(quantity.competes_with(other) for other in clause.quantities):
+                competing.append(weight + sum(are_said))
+        if agreeing and competing and max(competing) > max(agreeing):
+            yield quantity

@@ -2,47 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import accumulate
 
-from bunko.search.statements import Clause, Word, analyze_clauses
-from bunko.search.word_match import best_match, match_strength
+from bunko.search.clauses import Clause, Word, match_keys
+from bunko.search.statements import analyze_clauses
+from bunko.search.word_match import best_match
 from bunko.text.quantities import Quantity
 from bunko.text.sentences import sentence_ranges
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """A passage, analyzed."""
 
     sentences: tuple[tuple[Clause, ...], ...]
     context: tuple[Clause, ...] = ()  # its title and headings, and the header of its table
 
-    @property
-    def clauses(self) -> list[Clause]:
+    @cached_property
+    def clauses(self) -> tuple[Clause, ...]:
         """All clauses in order."""
-        return [clause for sentence in self.sentences for clause in sentence]
+        return tuple(clause for sentence in self.sentences for clause in sentence)
+
+    @cached_property
+    def _clauses_by_key(self) -> dict[str, list[int]]:
+        """The numbers of the clauses that have a word with each key."""
+        numbers: dict[str, list[int]] = {}
+        for number, clause in enumerate(self.clauses):
+            for key in {key for word in clause.words for key in match_keys(word)}:
+                numbers.setdefault(key, []).append(number)
+        return numbers
+
+    def strengths(self, word: Word) -> dict[int, float]:
+        """Return how certain it is that clauses have a word, by their number; those without it are left out."""
+        numbers = {number for key in match_keys(word) for number in self._clauses_by_key.get(key, ())}
+        strengths = {number: best_match(word, [self.clauses[number]])[0] for number in sorted(numbers)}
+        return {number: strength for number, strength in strengths.items() if strength}
+
+    @cached_property
+    def windows(self) -> list[range]:
+        """The numbers of the clauses of each sentence, and of each two sentences in a row."""
+        ends = [0, *accumulate(len(sentence) for sentence in self.sentences)]
+        windows: list[range] = []
+        for index, start in enumerate(ends[:-1]):
+            windows += [range(start, end) for end in ends[index + 1 : index + 3]]
+        return windows
+
+    @cached_property
+    def windows_of_clauses(self) -> list[list[int]]:
+        """The numbers of the windows that each clause is in."""
+        numbers: list[list[int]] = [[] for _ in self.clauses]
+        for number, window in enumerate(self.windows):
+            for clause_number in window:
+                numbers[clause_number].append(number)
+        return numbers
+
+    @cached_property
+    def names(self) -> Clause:
+        """The names in all clauses, as one that words can be looked up in."""
+        return join_names(self.clauses)
+
+    @cached_property
+    def clauses_with_names(self) -> list[tuple[Clause, Clause | None]]:
+        """The clauses with the one whose names they are about: itself, or else one before it."""
+        result: list[tuple[Clause, Clause | None]] = []
+        named: Clause | None = None
+        for clause in self.clauses:
+            named = clause if clause.names else named
+            result.append((clause, named))
+        return result
 
 
-@lru_cache(256)
+@lru_cache(128)
 def analyze_passage(text: str, context: str = "") -> Evidence:
     """Analyze a passage; `context` has the title and the headings above it."""
     header, rows = _split_table(text)
     context_clauses = (*analyze_clauses(context), *analyze_clauses(header))
     sentences = [analyze_clauses(rows[start:end]) for start, end in sentence_ranges(rows)]
-    names = [name for sentence in (*sentences, context_clauses) for clause in sentence for name in clause.names]
+    names = join_names(clause for sentence in (*sentences, context_clauses) for clause in sentence)
     sentences = [tuple(mark_names(clause, names) for clause in sentence) for sentence in sentences]
     return Evidence(tuple(sentence for sentence in sentences if sentence), context_clauses)
 
 
-def mark_names(claim: Clause, names: Sequence[Word]) -> Clause:
+def join_names(clauses: Iterable[Clause]) -> Clause:
+    """Return the names in some clauses as one clause."""
+    return Clause("", tuple(name for clause in clauses for name in clause.names), (), 0)
+
+
+def mark_names(claim: Clause, names: Clause) -> Clause:
     """Return a clause whose first word is a name if it is one elsewhere: every sentence begins with a capital."""
     first = claim.words[0] if claim.words else None
     if first is None or first.is_name or not first.text[:1].isupper():
         return claim
     name = replace(first, is_name=True)
-    is_name = any(match_strength(name, other) for other in names)
+    is_name = bool(best_match(name, [names])[0])
     return replace(claim, words=(name, *claim.words[1:]), topic=name) if is_name else claim
 
 
@@ -85,5 +140,4 @@ def is_across(claim: Clause, window: Sequence[Clause]) -> bool:
 
 def is_japanese(clauses: Sequence[Clause]) -> bool:
     """Return whether most words of some clauses are Japanese."""
-    words = [word.is_japanese for clause in clauses for word in clause.words]
-    return 2 * sum(words) >= len(words)
+    return 2 * sum(clause.japanese_count for clause in clauses) >= sum(len(clause.words) for clause in clauses)

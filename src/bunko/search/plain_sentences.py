@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from bunko.search.clauses import Clause
 from bunko.search.evidence import Evidence
-from bunko.search.statements import Clause, analyze_clauses
+from bunko.search.statements import analyze_clauses
 from bunko.search.word_match import best_match
 
 # "The library does not say", in the words that models and people use. The verb counts: "documents cannot be deleted"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from bunko.search.clauses import Clause, Word
 from bunko.text import analyzer, polarity
 from bunko.text.characters import JAPANESE_CHARS
 from bunko.text.part_of_speech import parse_run
-from bunko.text.quantities import Quantity, extract_quantities, normalise_numbers
-from bunko.text.romaji import kana_to_romaji
+from bunko.text.quantities import extract_quantities, normalise_numbers
+from bunko.text.romaji import fold_romaji, kana_to_romaji
 
 # A clause ends at a comma, a semicolon or a conjunction; 1,000 has no clause border.
 _CLAUSE_END = re.compile(
@@ -47,52 +47,7 @@ _FILLER_WORDS = analyzer.STOP_WORDS | frozenset(
 _PREDICATES = ("動詞", "形容詞", "形状詞", "名詞-普通名詞-サ変", "名詞-普通名詞-形状詞")
 _TOPIC_PARTICLES = ("は", "が", "には", "では", "も")
 _MAX_PENDING_CHARS = 200
-_NAME_WEIGHT, _NAME_TITLES = 1.5, frozenset("Dr Mr Mrs Ms Prof The A An I".split())
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A content word of a clause."""
-
-    text: str  # as it is written
-    spellings: tuple[str, ...]  # lemma or stem, and the origin of a loanword
-    is_name: bool = False
-    is_negated: bool = False
-    is_predicate: bool = False
-
-    def __hash__(self) -> int:
-        return hash(self.text)  # words are compared very often, and few share a text
-
-    @property
-    def weight(self) -> float:
-        """How much the word counts."""
-        return _NAME_WEIGHT if self.is_name else 1.0
-
-    @property
-    def is_japanese(self) -> bool:
-        """Whether the word is written in Japanese characters."""
-        return _JAPANESE.match(self.text) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A part of a sentence that makes one claim."""
-
-    text: str
-    words: tuple[Word, ...]
-    quantities: tuple[Quantity, ...]
-    negations: int
-    topic: Word | None = None  # what the clause is about: its first word, in Japanese the one before は or が
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the clause claims nothing that can be looked up."""
-        return not self.words and not self.quantities
-
-    @property
-    def names(self) -> tuple[Word, ...]:
-        """The names in the clause."""
-        return tuple(word for word in self.words if word.is_name)
+_NAME_TITLES = frozenset("Dr Mr Mrs Ms Prof The A An I".split())
 
 
 @lru_cache(4096)
@@ -233,8 +188,3 @@ def _romaji_spellings(lemma: str, *, is_name: bool) -> Iterator[str]:
     """Yield how a Japanese name is written in Western letters: its lemma is its reading."""
     if is_name and _KATAKANA.fullmatch(lemma):
         yield fold_romaji(kana_to_romaji(lemma))
-
-
-def fold_romaji(word: str) -> str:
-    """Return a romanized name without long vowels: Oosaka, Ōsaka and Osaka are the same."""
-    return re.sub(r"ou|oo|oh(?![aiueo])", "o", word.lower()).replace("uu", "u")

@@ -7,13 +7,14 @@ negation or a comparison that differs is never supported, however many other wor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bunko.search.contradictions import find_conflicts, is_claimed_of_another, with_inherited_names
-from bunko.search.evidence import Evidence, is_across, is_japanese, is_said, mark_names, matched_weight
-from bunko.search.statements import Clause, Word, analyze_clauses
+from bunko.search.clauses import Clause, Word
+from bunko.search.contradictions import find_conflicts, names_of_others
+from bunko.search.evidence import Evidence, is_across, is_japanese, is_said, mark_names
+from bunko.search.statements import analyze_clauses
 from bunko.search.word_match import SHARED_CHARACTERS, best_match
 from bunko.text import bridge
 
@@ -102,17 +103,13 @@ def support_order(support: Support) -> tuple[int, float]:
 
 
 def _check_passage(clauses: Sequence[Clause], passage: Evidence) -> Support:
-    passage_names = [name for clause in passage.clauses for name in clause.names]
-    clauses = [mark_names(clause, passage_names) for clause in clauses]
+    clauses = [mark_names(clause, passage.names) for clause in clauses]
     comparisons = [_compare(clause, passage) for clause in clauses]
-    whole = _compare(_joined(clauses), passage)
+    joined = _joined(clauses)
+    whole = _compare(joined, passage)
     # Of a sentence about one name, all clauses are about it.
     names = {name.spellings: name for clause in clauses for name in clause.names}
-    misplaced = [
-        name.text
-        for name in names.values()
-        if is_claimed_of_another(name, _joined(clauses), with_inherited_names(passage))
-    ]
+    misplaced = [name.text for name in names_of_others([*names.values()], joined, passage)]
     is_contradicted = any(comparison.is_contradicted for comparison in comparisons) or (
         len(names) == 1 and bool(misplaced)
     )
@@ -140,13 +137,14 @@ def _joined(clauses: Sequence[Clause]) -> Clause:
 
 def _compare(claim: Clause, passage: Evidence) -> _Comparison:
     """Compare a clause with the sentence of a passage, or two sentences in a row, that has most of it."""
-    windows = list(_windows(passage))
-    if not windows:
+    if not passage.windows:
         return _Comparison(0.0, missing_words=[word.text for word in claim.words])
-    everywhere = [*passage.clauses, *passage.context]
-    elsewhere = [best_match(word, everywhere)[0] for word in claim.words]
-    scored = [(matched_weight(claim, window), -len(window), index) for index, window in enumerate(windows)]
-    window = windows[max(scored)[2]]
+    strengths = [passage.strengths(word) for word in claim.words]
+    elsewhere = [
+        max([best_match(word, passage.context)[0], *by_clause.values()])
+        for word, by_clause in zip(claim.words, strengths, strict=True)
+    ]
+    window = [passage.clauses[number] for number in _best_window(claim, strengths, passage)]
     comparison = _Comparison(0.0, MIN_SUPPORTED_ACROSS if is_across(claim, window) else MIN_SUPPORTED)
     total = matched = 0.0
     for word, outside in zip(claim.words, elsewhere, strict=True):
@@ -169,11 +167,22 @@ def _compare(claim: Clause, passage: Evidence) -> _Comparison:
     return comparison
 
 
-def _windows(passage: Evidence) -> Iterator[list[Clause]]:
-    for index, sentence in enumerate(passage.sentences):
-        yield list(sentence)
-        if index + 1 < len(passage.sentences):
-            yield [*sentence, *passage.sentences[index + 1]]
+def _best_window(claim: Clause, strengths: Sequence[dict[int, float]], passage: Evidence) -> range:
+    """Return the numbers of the clauses that have most of a claim, in a sentence or two; `strengths` is by word."""
+    scores = [0.0] * len(passage.windows)
+    for word, by_clause in zip(claim.words, strengths, strict=True):
+        best: dict[int, float] = {}
+        for clause_number, strength in by_clause.items():
+            for number in passage.windows_of_clauses[clause_number]:
+                best[number] = max(strength, best.get(number, 0.0))
+        for number, strength in best.items():
+            scores[number] += word.weight * strength
+    if claim.quantities:
+        for number, window in enumerate(passage.windows):
+            quantities = [quantity for index in window for quantity in passage.clauses[index].quantities]
+            scores[number] += sum(is_said(quantity, quantities) for quantity in claim.quantities)
+    ranked = [(scores[number], -len(window), number) for number, window in enumerate(passage.windows)]
+    return passage.windows[max(ranked)[2]]
 
 
 def _is_unknown(word: Word, window: Sequence[Clause]) -> bool:

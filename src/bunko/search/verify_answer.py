@@ -36,6 +36,7 @@ class _Verifier:
         self._sources = {source.number: source for source in sources}
         self._check_source, self._question = check_source, question
         self._states: dict[int, CitationState] = {}
+        self._supports: dict[tuple[str, tuple[int, ...]], Support] = {}
 
     def verify(self, sentences: Sequence[AnswerSentence]) -> list[CheckedSentence]:
         return [self._verify_sentence(sentence) for sentence in sentences]
@@ -77,7 +78,10 @@ class _Verifier:
         return support.status == "supported" and len(cited) > 1 and single[number].status == "partly"
 
     def _support(self, text: str, numbers: Sequence[int]) -> Support:
-        return check_support(text, [self._evidence(number) for number in numbers])
+        key = text, tuple(numbers)
+        if key not in self._supports:
+            self._supports[key] = check_support(text, [self._evidence(number) for number in numbers])
+        return self._supports[key]
 
     def _evidence(self, number: int) -> Evidence:
         source = self._sources[number]

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from bunko.search.statements import Clause, Word, fold_romaji
+from bunko.search.clauses import MIN_BEGINNING, MIN_TRANSLATION_WEIGHT, Clause, Word, match_keys
 from bunko.text import bridge
+from bunko.text.romaji import fold_romaji
 
 # How certain a match is.
 TRANSLATION, SYNONYM, SAME_BEGINNING, SHARED_CHARACTERS = 0.9, 0.7, 0.8, 0.6
-_MIN_TRANSLATION_WEIGHT = 0.2
-_MIN_BEGINNING = 5  # letters that two words must share
 
 
 def best_match(word: Word, clauses: Sequence[Clause]) -> tuple[float, Word | None]:
     """Return the word of some clauses that is most like a word, and how certain it is the same."""
     best: tuple[float, Word | None] = (0.0, None)
     for clause in clauses:
-        for other in clause.words:
+        for other in clause.candidates(word):
             strength = match_strength(word, other)
             if strength > best[0]:
                 best = (strength, other)
@@ -27,9 +26,13 @@ def best_match(word: Word, clauses: Sequence[Clause]) -> tuple[float, Word | Non
     return best
 
 
-@lru_cache(100_000)
 def match_strength(word: Word, other: Word) -> float:
     """Return how certain it is that two words mean the same, 0 to 1."""
+    return 0.0 if match_keys(word).isdisjoint(match_keys(other)) else _compare_words(word, other)
+
+
+@lru_cache(20_000)
+def _compare_words(word: Word, other: Word) -> float:
     if not set(word.spellings).isdisjoint(other.spellings):
         return 1.0
     if word.is_name or other.is_name:
@@ -63,13 +66,13 @@ def _name_strength(word: Word, other: Word) -> float:
 
 def _begin_alike(first: str, second: str) -> bool:
     """Return whether one word begins with the other, as PostgreSQL with Postgres; TM-300 and TM-300X are different."""
-    is_long = min(len(first), len(second)) >= _MIN_BEGINNING
+    is_long = min(len(first), len(second)) >= MIN_BEGINNING
     return is_long and first.isalpha() and second.isalpha() and (first.startswith(second) or second.startswith(first))
 
 
 def _translates(word: Word, other: Word) -> bool:
     return any(
-        meaning.spelling in other.spellings and meaning.weight >= _MIN_TRANSLATION_WEIGHT
+        meaning.spelling in other.spellings and meaning.weight >= MIN_TRANSLATION_WEIGHT
         for spelling in word.spellings
         for meaning in bridge.meanings(spelling)
     )
@@ -90,9 +93,6 @@ def _spelling_strength(word: Word, other: Word) -> float:
             return SAME_BEGINNING
         return SHARED_CHARACTERS if shared and (word.is_predicate or other.is_predicate) else 0.0
     length = min(len(first), len(second))
-    if (
-        length >= _MIN_BEGINNING
-        and first[: max(_MIN_BEGINNING, length - 2)] == second[: max(_MIN_BEGINNING, length - 2)]
-    ):
+    if length >= MIN_BEGINNING and first[: max(MIN_BEGINNING, length - 2)] == second[: max(MIN_BEGINNING, length - 2)]:
         return SAME_BEGINNING
     return 0.0

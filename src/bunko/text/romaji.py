@@ -77,3 +77,8 @@ def _read_run(run: str) -> str:
             words.append(word)
         is_prefix = part_of_speech.startswith(_PREFIX)
     return "_".join(_KATAKANA.sub(lambda match: kana_to_romaji(match[0]), word) for word in words)
+
+
+def fold_romaji(word: str) -> str:
+    """Return a romanized name without long vowels: Oosaka, Ōsaka and Osaka are the same."""
+    return re.sub(r"ou|oo|oh(?![aiueo])", "o", word.lower()).replace("uu", "u")
