@@ -51,7 +51,16 @@ class _LocatedWord(NamedTuple):
 
 def find_matches(text: str, terms: SnippetTerms) -> list[TermMatch]:
     """Return the matches of the terms in order; a match covers the whole word, with its ending."""
-    return _match_words(text, _locate_words(text), terms)
+    analyzed, runs = _split_text(text)
+    weights, matches = terms.weights, []
+    for run_start, words in runs:
+        for start, end, spellings in words:
+            known = [spelling for spelling in spellings if spelling in weights]
+            if known:
+                start, end = analyzed.original_range(run_start + start, run_start + end)
+                if start < end:  # ㍿ is two words in one character
+                    matches.append(TermMatch(start, end, max(known, key=weights.__getitem__)))
+    return matches or _match_literals(text, terms.literals)
 
 
 def highlight_ranges(text: str, terms: SnippetTerms) -> list[tuple[int, int]]:
@@ -206,12 +215,19 @@ def _match_literals(text: str, literals: Sequence[str]) -> list[TermMatch]:
 
 # While somebody types, the same texts are found again and again.
 @lru_cache(maxsize=64)
-def _locate_words(text: str) -> tuple[_LocatedWord, ...]:
+def _split_text(text: str) -> tuple[_AnalyzedText, tuple[tuple[int, tuple[_LocatedWord, ...]], ...]]:
+    """Return a text as it is analyzed, and each of its runs: where it starts, and its words with their places in it."""
     analyzed = _AnalyzedText(text)
+    return analyzed, tuple((run.start(), _run_words(run[0])) for run in _RUN.finditer(analyzed.text))
+
+
+@lru_cache(maxsize=64)
+def _locate_words(text: str) -> tuple[_LocatedWord, ...]:
+    analyzed, runs = _split_text(text)
     words: list[_LocatedWord] = []
-    for run in _RUN.finditer(analyzed.text):
-        for start, end, spellings in _run_words(run[0]):
-            word = _LocatedWord(*analyzed.original_range(run.start() + start, run.start() + end), spellings)
+    for run_start, run_words in runs:
+        for start, end, spellings in run_words:
+            word = _LocatedWord(*analyzed.original_range(run_start + start, run_start + end), spellings)
             if word.start < word.end:  # ㍿ is two words in one character
                 words.append(word)
     return tuple(words)
