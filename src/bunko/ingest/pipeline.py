@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
 from bunko.errors import EmbedderError
@@ -59,17 +60,18 @@ def ingest(
         is_current = scan.version == store.scans.get(tool.id).version
         failed_uris = {problem.uri for problem in store.documents.failures(tool.id)}
         report = _initial_report(scan, failed_uris)
-        entries = [*scan.added, *scan.updated]
-        new_uris = {entry.uri for entry in scan.added} | (failed_uris & {entry.uri for entry in scan.updated})
-        settling = _Settling(entries)
+        updated_uris = {entry.uri for entry in scan.updated} - failed_uris
+        settling, total_bytes = _Settling(), 0
+        for entry in chain(scan.added, scan.updated):
+            settling.expect(entry)
+            total_bytes += entry.work_size
         _remove_deleted_documents(store, tool, scan)
-        total_bytes = sum(entry.work_size for entry in entries)
-        done = ImportProgress(0, len(entries), 0, 0, total_bytes)
+        done = ImportProgress(0, len(scan.added) + len(scan.updated), 0, 0, total_bytes)
         observer.on_progress(done)
         preparer = preparer or LocalPreparer()
         embedder = preparer.place_embedder(embedder)
         long_texts = LongTextCounter(embedder)
-        entry_batches = make_batches(scan.load_texts(entries), lambda entry: entry.work_size)
+        entry_batches = make_batches(scan.load_texts(chain(scan.added, scan.updated)), lambda entry: entry.work_size)
         # Closed here, also after an error: the garbage collector would do it in any thread, even in one of its workers.
         with (
             closing(
@@ -83,7 +85,7 @@ def ingest(
             ) as embedded_batches,
         ):  # fmt: skip
             for embedded in embedded_batches:
-                _write_batch(store, tool, scan, embedded, report, new_uris)
+                _write_batch(store, tool, scan, embedded, report, updated_uris)
                 settling.add(embedded.batch)
                 done = _add_progress(done, embedded)
                 observer.on_progress(done)
@@ -102,11 +104,13 @@ def ingest(
 class _Settling:
     """Whether all entries were written as the scan saw them, so that the next one finds nothing new."""
 
-    def __init__(self, entries: Sequence[SourceEntry]) -> None:
+    def __init__(self) -> None:
+        self._scanned: dict[str, tuple[int, int]] = {}
+
+    def expect(self, entry: SourceEntry) -> None:
         # Entries of larger files were read by the scan itself, which has stored their times in `touched`.
-        self._scanned = {
-            entry.uri: (entry.size, entry.modified_ns) for entry in entries if not isinstance(entry, ExcerptEntry)
-        }
+        if not isinstance(entry, ExcerptEntry):
+            self._scanned[entry.uri] = (entry.size, entry.modified_ns)
 
     def add(self, batch: Sequence[EntryResult]) -> None:
         for result in batch:
@@ -149,7 +153,7 @@ def _write_batch(
     scan: Scan,
     embedded: EmbeddedBatch[Sequence[EntryResult]],
     report: Report,
-    new_uris: set[str],
+    updated_uris: set[str],
 ) -> None:
     """Write a batch in one transaction and add it to the report."""
     batch, documents = embedded.batch, embedded.documents
@@ -169,12 +173,13 @@ def _write_batch(
             usage=embedded.usage,
         )
     reach_failpoint("ingest.batch")
-    _update_report(report, batch, new_uris, scan, len(embedded.vectors))
+    _update_report(report, batch, updated_uris, scan, len(embedded.vectors))
 
 
 def _initial_report(scan: Scan, failed_uris: set[str]) -> Report:
     """Return the report after a scan; documents that failed before are not counted."""
-    read_again = {entry.uri for entry in (*scan.added, *scan.updated)} if failed_uris else set()
+    entries = chain(scan.added, scan.updated) if failed_uris else ()
+    read_again = {entry.uri for entry in entries if entry.uri in failed_uris}
     report = Report(
         unchanged=scan.unchanged - len(failed_uris - read_again - set(scan.deleted)),
         deleted=len(set(scan.deleted) - set(scan.moved.values()) - failed_uris),
@@ -206,7 +211,7 @@ def _prepared_documents(batch: Sequence[EntryResult]) -> list[PreparedDocument]:
 
 
 def _update_report(
-    report: Report, batch: Sequence[EntryResult], new_uris: set[str], scan: Scan, embedded_count: int
+    report: Report, batch: Sequence[EntryResult], updated_uris: set[str], scan: Scan, embedded_count: int
 ) -> None:
     report.embedded += embedded_count
     for result in batch:
@@ -214,10 +219,10 @@ def _update_report(
             continue
         if result.entry.uri in scan.moved:
             continue
-        if result.entry.uri in new_uris:
-            report.added += 1
-        else:
+        if result.entry.uri in updated_uris:
             report.updated += 1
+        else:
+            report.added += 1
         _log.debug("[reindex] processing: %s", result.entry.uri)
         sizes = [len(chunk.text) for chunk in result.document.chunks]
         for step, seconds in result.step_seconds.items():

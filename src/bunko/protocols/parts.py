@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from bunko.lazy_dataclass import dataclass
 from bunko.types import Chunk, Fingerprint, Problem, SourceEntry, Text
+from bunko.types.entry_table import EntryTable
 
 if TYPE_CHECKING:
     from bunko.types import SentenceVectors, Vectors
@@ -124,11 +125,12 @@ class Reranker(Protocol):
 class Scan:
     """The differences between a source and its stored fingerprints."""
 
-    added: list[SourceEntry] = field(default_factory=list)
-    updated: list[SourceEntry] = field(default_factory=list)
+    added: list[SourceEntry] | EntryTable[SourceEntry] = field(default_factory=list)
+    updated: list[SourceEntry] | EntryTable[SourceEntry] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)  # new uri → old uri; the new one is in `added` too
-    touched: list[SourceEntry] = field(default_factory=list)  # same content, new timestamp or lines; stored last
+    # Same content, new timestamp or lines; stored last.
+    touched: list[SourceEntry] | EntryTable[SourceEntry] = field(default_factory=list)
     unchanged: int = 0
     problems: list[Problem] = field(default_factory=list)
     skipped_folders: list[str] = field(default_factory=list)  # absolute paths of folders excluded by their names

@@ -21,7 +21,7 @@ __all__ = ["SourceKind", "all_kinds", "build", "builtin_kind_names", "find_kind"
 ENTRY_POINT_GROUP = "bunko.sources"
 # Modules that kinds of sources share; all others are kinds.
 HELPER_MODULES = frozenset(
-    "detect documents entries events fixed gitignore inotify kind survey vaults walk walk_result".split()
+    "detect documents entries entry_names events fixed gitignore inotify kind survey vaults walk walk_result".split()
 )
 
 

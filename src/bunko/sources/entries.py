@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import time
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from bunko.errors import SourceError
 from bunko.lazy_dataclass import dataclass
 from bunko.protocols import Look, Scan
 from bunko.readers.line_stream import DecodedLines
 from bunko.readers.memo import BadLine, Memo, limit_bad_lines, note_damaged_lines
+from bunko.sources.entry_names import entry_name, rename_copies
 from bunko.sources.folder import Folder
 from bunko.sources.walk import ignore_folder
-from bunko.text.normalise import normalise
 from bunko.types import RACY_NS, WHOLE_FILE, ExcerptEntry, Fingerprint, LineSpan, Problem, SourceEntry, Text
+from bunko.types.entry_table import EntryTable
 
-_MAX_NAME_LENGTH = 60
-_UNSAFE_CHARS = re.compile(r"\W+")
 # A file of many entries has no hash of its own: if its time or size differ, its entries are compared.
 _NO_HASH = "none"
 # Characters of text that a scan keeps in memory; texts beyond that are read again when they are needed.
@@ -122,11 +119,14 @@ class EntryFiles:
                 for uri, entries in by_file.items()
             }
         )
-        scan = Scan(problems=list(files.problems), load_texts=self._restore_texts, moved=dict(files.moved))
+        scan = Scan(EntryTable(), EntryTable(), moved=dict(files.moved), touched=EntryTable())
+        scan.problems, scan.load_texts = list(files.problems), self._restore_texts
         scan.state = files.state
         scan.skipped_folders = files.skipped_folders
         scan.deleted = [uri for file_uri in files.deleted for uri in by_file[file_uri]]
-        scan.touched = [file for file in files.touched if not self._has_entries(file.uri)]
+        for file in files.touched:
+            if not self._has_entries(file.uri):
+                scan.touched.append(file)
         text_budget = _TEXT_BUDGET_CHARS
         for changed, documents in ((files.added, scan.added), (files.updated, scan.updated)):
             for file in changed:
@@ -179,7 +179,7 @@ class EntryFiles:
         try:
             seen = file
             with self._files.open_stream(file) as (stream, file):
-                excerpts = self._read_excerpts(stream, file, text_budget)
+                excerpts = self._read_excerpts(stream, file, scanned_ns, text_budget)
             if file != seen:
                 scan.state = ""  # it has changed since
         except SourceError as error:
@@ -188,60 +188,66 @@ class EntryFiles:
             scan.problems.append(Problem(file.uri, str(error).removeprefix(f"{file.uri} ")))
             return 0
         present, kept_chars = set(), 0
+        first_added, first_updated = len(scan.added), len(scan.updated)
         for entry in excerpts:
             if old:
                 present.add(entry.uri)
-            touched = SourceEntry(entry.uri, entry.size, entry.modified_ns, scanned_ns, lines=entry.lines)
             before = old.get(entry.uri)
-            if before is None:
-                scan.added.append(entry)
-            elif before.content_hash != entry.content_hash:
-                scan.updated.append(entry)
-            else:
+            if before is not None and before.content_hash == entry.content_hash:
                 scan.unchanged += 1
-                modified_ns = touched.trusted_modified_ns()
+                modified_ns = entry.trusted_modified_ns()
                 # A time that cannot be trusted is not a change: it would be written at every scan.
                 if before != Fingerprint(before.content_hash, entry.size, modified_ns, entry.lines.first):
-                    scan.touched.append(touched)
+                    scan.touched.append(entry.without_text())
                 elif not modified_ns:
                     scan.state = ""  # it may change again without another time or size
                 continue
             kept_chars += entry.length if entry.text else 0
-            scan.touched.append(touched)
+            changed, first = (scan.added, first_added) if before is None else (scan.updated, first_updated)
+            if len(changed) == first:
+                # The time of a file counts once those of all its entries do: it is enough to hold back one of them.
+                scan.touched.append(entry.without_text())
+                entry = replace(entry, seen_ns=0)
+            changed.append(entry)
         scan.deleted += [uri for uri in old if uri not in present]
         return kept_chars
 
-    def _read_excerpts(self, stream: BinaryIO, file: SourceEntry, text_budget: int) -> list[ExcerptEntry]:
-        def excerpt(name: str, digest: str, lines: LineSpan, length: int = 0, **fields: Any) -> ExcerptEntry:
-            uri = f"{file.uri}#{name}" if name else file.uri
-            return ExcerptEntry(uri, file.size, file.modified_ns, 0, digest, length=length, lines=lines, **fields)
+    def _read_excerpts(
+        self, stream: BinaryIO, file: SourceEntry, scanned_ns: int, text_budget: int
+    ) -> Iterator[ExcerptEntry]:
+        """Read a file, and return its entries."""
 
-        excerpts: list[ExcerptEntry] = []
-        named: list[_NamedEntry] = []
+        def excerpt(name: str | None, digest: str, lines: LineSpan, length: int = 0, **fields: Any) -> ExcerptEntry:
+            uri, size, modified_ns = f"{file.uri}#{name}" if name else file.uri, file.size, file.modified_ns
+            return ExcerptEntry(uri, size, modified_ns, scanned_ns, digest, length=length, lines=lines, **fields)
+
+        bad_lines: list[ExcerptEntry] = []
+        names: list[str | None] = []
+        entries = EntryTable[ExcerptEntry]()
         try:
             parsed = self._parse(stream, file.uri, file.size, self._max_chars)
             for item in parsed.items:
                 if isinstance(item, BadLine):
                     digest = _hash(item.reason, item.text)
-                    excerpts.append(excerpt(f"L{item.line}", digest, WHOLE_FILE, problem=item.reason))
+                    bad_lines.append(excerpt(f"L{item.line}", digest, WHOLE_FILE, problem=item.reason))
                     continue
-                text, lines, name = _entry_parts(item, parsed.encoding)
+                text, lines = _entry_text(item, parsed.encoding)
                 text_budget -= len(text.text)
                 # Texts beyond the budget are read again when they are indexed.
                 kept_text = text if text_budget >= 0 else None
-                named.append(_NamedEntry(name, _text_hash(text), lines, len(text.text), kept_text))
+                names.append(None if isinstance(item, Text) else entry_name(item))
+                entries.append(excerpt(names[-1], _text_hash(text), lines, len(text.text), text=kept_text))
         except SourceError as error:
-            return [excerpt("", _hash(str(error), str(file.size)), WHOLE_FILE, problem=str(error))]
-        if not named and not excerpts:
-            return [excerpt("", _hash("nothing"), WHOLE_FILE, problem="has no entries")]
-        names = _unique_names(named, {entry.uri.rpartition("#")[2] for entry in excerpts})
-        # Entries are removed from the list as they are used: there may be too many to hold them twice.
-        named.reverse()
-        names.reverse()
-        while named:
-            entry = named.pop()
-            excerpts.append(excerpt(names.pop(), entry.digest, entry.lines, entry.length, text=entry.text))
-        return excerpts
+            return iter([excerpt("", _hash(str(error), str(file.size)), WHOLE_FILE, problem=str(error))])
+        if not names and not bad_lines:
+            return iter([excerpt("", _hash("nothing"), WHOLE_FILE, problem="has no entries")])
+        used_names = {entry.uri.rpartition("#")[2] for entry in bad_lines}
+        new_names = rename_copies(names, lambda index: entries[index].content_hash, used_names)
+        renamed = (
+            replace(entry, uri=f"{file.uri}#{new_names[index]}") if index in new_names else entry
+            for index, entry in enumerate(entries)
+        )
+        return chain(bad_lines, renamed)
 
     def _restore_texts(self, entries: Iterable[SourceEntry]) -> Iterator[SourceEntry]:
         """Return entries with the texts that the scan did not keep, reading their files again."""
@@ -285,7 +291,7 @@ class EntryFiles:
                     for item in parsed.items:
                         if isinstance(item, BadLine):
                             continue
-                        text, lines, _ = _entry_parts(item, parsed.encoding)
+                        text, lines = _entry_text(item, parsed.encoding)
                         if isinstance(entry, ExcerptEntry) and lines == entry.lines:
                             yield replace(entry, text=text) if _text_hash(text) == entry.content_hash else entry
                             entry = next(entries, None)
@@ -296,20 +302,12 @@ class EntryFiles:
         yield from entries
 
 
-class _NamedEntry(NamedTuple):
-    name: str | None  # None: it is the whole file
-    digest: str
-    lines: LineSpan
-    length: int
-    text: Text | None
-
-
-def _entry_parts(item: Memo | Text, encoding: str) -> tuple[Text, LineSpan, str | None]:
-    """Return the text of an entry, its lines, and a name made from its content."""
+def _entry_text(item: Memo | Text, encoding: str) -> tuple[Text, LineSpan]:
+    """Return the text of an entry and its lines."""
     if isinstance(item, Text):
-        return item, WHOLE_FILE, None
+        return item, WHOLE_FILE
     text = Text(item.text, item.media_type, encoding, item.title, item.date, item.tags, item.body, item.context)
-    return text, LineSpan(item.first_line, item.last_line), _entry_name(item)
+    return text, LineSpan(item.first_line, item.last_line)
 
 
 def containing_file(uri: str, single_file: str) -> str:
@@ -348,6 +346,8 @@ def _compare_file(entry: SourceEntry, state: str, fingerprints: Mapping[str, Fin
 
 def _find_moves(scan: Scan, fingerprints: Mapping[str, Fingerprint]) -> None:
     """Match deleted with added entries of the same content, as after a file was renamed."""
+    if not scan.deleted:
+        return
     deleted_by_hash: dict[str, list[str]] = {}
     for uri in sorted(scan.deleted, reverse=True):
         deleted_by_hash.setdefault(fingerprints[uri].content_hash, []).append(uri)
@@ -358,34 +358,6 @@ def _find_moves(scan: Scan, fingerprints: Mapping[str, Fingerprint]) -> None:
             and (old_uris := deleted_by_hash.get(entry.content_hash))
         ):
             scan.moved[entry.uri] = old_uris.pop()
-
-
-def _unique_names(entries: Sequence[_NamedEntry], used_names: set[str]) -> list[str]:
-    """Return a name for each entry within its file, from its content and never from its position.
-
-    Entries of the same date and title are distinguished by their hash, so that moving one does not rename another.
-    """
-    name_counts, copies = Counter(entry.name for entry in entries), Counter[str]()
-    names = []
-    for entry in entries:
-        if entry.name is None:
-            names.append("")
-            continue
-        is_unique = name_counts[entry.name] == 1 and entry.name not in used_names
-        name = entry.name if is_unique else f"{entry.name}-{entry.digest[:8]}"
-        unique_name = name
-        while unique_name in used_names:  # entries with identical text
-            copies[name] += 1
-            unique_name = f"{name}-{copies[name] + 1}"
-        used_names.add(unique_name)
-        names.append(unique_name)
-    return names
-
-
-def _entry_name(memo: Memo) -> str:
-    label = memo.key or memo.title or memo.text[memo.body :].lstrip()[:_MAX_NAME_LENGTH]
-    name = _UNSAFE_CHARS.sub("-", normalise(label)).strip("-_")[:_MAX_NAME_LENGTH].strip("-_")
-    return "-".join(part for part in ("" if memo.key else memo.date[:10], name) if part) or "entry"
 
 
 def _text_hash(text: Text) -> str:

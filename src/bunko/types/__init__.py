@@ -145,7 +145,7 @@ class ExcerptEntry(SourceEntry):
     """One of many entries in a file; scanning has already read it, or found a problem with it.
 
     In large files the text is omitted to save memory, and `Scan.load_texts` reads it again.
-    Its timestamp cannot be trusted until all entries of its file are stored: `seen_ns` stays 0 until then.
+    The time of its file cannot be trusted until all entries are stored: `seen_ns` of one of them stays 0 until then.
     """
 
     content_hash: str = ""

@@ -117,7 +117,8 @@ class SqlDocuments:
             reach_failpoint("store.vectors")
             _insert_documents(connection, tool_id, generation, upsert)
             _record_redated(connection, generation, redated)
-            _touch_documents(connection, tool_id, touch)
+            for entries in batches(touch):
+                _touch_documents(connection, tool_id, entries)
             return generation
 
     def get(self, tool_id: int, uri: str) -> StoredDocument | None:
@@ -306,12 +307,13 @@ def _insert_failures(connection: Connection, tool_id: int, failures: Sequence[Fa
 
 def _find_redated(connection: Connection, tool_id: int, entries: Sequence[SourceEntry]) -> list[int]:
     """Return the ids of the documents that get another day from their files."""
-    by_uri, ids = {entry.uri: entry for entry in entries}, []
-    for batch in batches(list(by_uri)):
+    ids = []
+    for batch in batches(entries):
+        by_uri = {entry.uri: entry for entry in batch}
         rows = connection.execute(
             "SELECT id, uri, modified_ns FROM documents WHERE tool_id = ? AND date = '' AND last_line = 0"
-            f" AND uri IN ({placeholders(batch)})",
-            (tool_id, *batch),
+            f" AND uri IN ({placeholders(by_uri)})",
+            (tool_id, *by_uri),
         ).fetchall()
         ids += [row[0] for row in rows if is_redated("", SourceEntry(row[1], 0, row[2], 0), by_uri[row[1]])]
     return ids
