@@ -35,7 +35,9 @@ def scan(path: Path, fingerprints: dict[str, Fingerprint] | None = None) -> Scan
 def test_a_table_returns_the_entries_that_it_was_given() -> None:
     digest = "0f" * 32
     given = [
-        ExcerptEntry("memo.jsonl#会議", 10, 20, 0, digest, Text("何か", "text/plain", "utf-8"), length=2, lines=LineSpan(3, 3)),
+        ExcerptEntry(
+            "memo.jsonl#会議", 10, 20, 0, digest, Text("何か", "text/plain", "utf-8"), length=2, lines=LineSpan(3, 3)
+        ),
         ExcerptEntry("memo.jsonl#\ud800", 10, 20, 5, digest, lines=LineSpan(4, 9)),
         ExcerptEntry("memo.jsonl#L5", 10, 20, 5, digest, problem="no text"),
         SourceEntry("a.md", 7, 2**62, 2**62 + 1),

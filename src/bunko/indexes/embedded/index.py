@@ -49,7 +49,7 @@ class EmbeddedIndex:
         """Bring a tool up to date with the store, write its file if that lacks enough rows, and return its state."""
         index = self._index_of(tool_id)
         with self._store.read_transaction():
-            snapshot = index.snapshot()
+            snapshot = index.snapshot(is_saved_next=True)
         index.save()
         return snapshot
 

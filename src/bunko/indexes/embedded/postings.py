@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+# Rows that are merged at a time: those of all keys would take a gigabyte for a million texts.
+_BLOCK_POSTINGS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,44 +64,96 @@ def build_presence(keys: npt.NDArray[np.uint64], rows: npt.NDArray[np.int32]) ->
     return Postings(keys[first], np.append(first, len(keys)).astype(np.int64), rows, np.empty(0, np.uint16))
 
 
+class Merger:
+    """Merges the lists of consecutive parts without the rows that are not kept, some keys at a time."""
+
+    def __init__(
+        self, parts: Sequence[Postings], sizes: Sequence[int], keep_masks: Sequence[npt.NDArray[np.bool_] | None]
+    ) -> None:
+        self._parts, self._keep_masks = parts, keep_masks
+        self.has_counts = any(len(part.counts) for part in parts)
+        self._new_rows: list[npt.NDArray[np.int32]] = []  # for each part the numbers of its rows in the whole
+        base = 0
+        for size, keep in zip(sizes, keep_masks, strict=True):
+            numbers = np.arange(base, base + size) if keep is None else np.cumsum(keep) - 1 + base
+            self._new_rows.append(numbers.astype(np.int32))
+            base += size if keep is None else int(np.count_nonzero(keep))
+        keys = np.unique(np.concatenate([part.keys for part in parts]))
+        self._key_positions = [np.searchsorted(keys, part.keys) for part in parts]
+        self._lengths = [_kept_lengths(part, keep) for part, keep in zip(parts, keep_masks, strict=True)]
+        totals = np.zeros(len(keys), np.int64)
+        for positions, lengths in zip(self._key_positions, self._lengths, strict=True):
+            totals[positions] += lengths
+        self._all_starts = np.concatenate(([0], np.cumsum(totals)))
+        is_used = totals > 0
+        self.keys: npt.NDArray[np.uint64] = keys[is_used]
+        self.starts: npt.NDArray[np.int64] = np.append(self._all_starts[:-1][is_used], self._all_starts[-1])
+
+    def rows(self) -> Iterator[npt.NDArray[np.int32]]:
+        """Yield the rows of all keys in blocks."""
+        return self._blocks(
+            np.int32, [(part.rows, new_rows) for part, new_rows in zip(self._parts, self._new_rows, strict=True)]
+        )
+
+    def counts(self) -> Iterator[npt.NDArray[np.uint16]]:
+        """Yield the counts of all keys in blocks; none if only presence is recorded."""
+        return self._blocks(np.uint16, [(part.counts, None) for part in self._parts]) if self.has_counts else iter(())
+
+    def _blocks(self, dtype: Any, sources: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]) -> Iterator[Any]:
+        starts = self._all_starts
+        first, key_count = 0, len(starts) - 1
+        while first < key_count:
+            # At least one key, however long its list is.
+            last = max(first + 1, int(np.searchsorted(starts, starts[first] + _BLOCK_POSTINGS, side="right")) - 1)
+            block = np.empty(starts[last] - starts[first], dtype)
+            next_slots = starts[first:last] - starts[first]
+            for index, (values, numbers) in enumerate(sources):
+                low, high = np.searchsorted(self._key_positions[index], (first, last))
+                self._fill(block, next_slots, index, slice(low, high), first, values, numbers)
+            yield block
+            first = last
+
+    def _fill(
+        self,
+        block: npt.NDArray[Any],
+        next_slots: npt.NDArray[np.int64],  # of each key of the block: where its next row belongs
+        index: int,
+        keys: slice,
+        first: int,
+        values: npt.NDArray[Any],
+        numbers: npt.NDArray[Any] | None,
+    ) -> None:
+        """Copy the lists of some keys of a part into a block."""
+        part, keep = self._parts[index], self._keep_masks[index]
+        span = slice(int(part.starts[keys.start]), int(part.starts[keys.stop]))
+        part_values = values[span]
+        if keep is not None:
+            part_values = part_values[keep[part.rows[span]]]
+        if numbers is not None:
+            part_values = numbers[part_values]
+        positions, lengths = self._key_positions[index][keys] - first, self._lengths[index][keys]
+        list_starts = np.cumsum(lengths) - lengths
+        block[np.repeat(next_slots[positions] - list_starts, lengths) + np.arange(len(part_values))] = part_values
+        next_slots[positions] += lengths
+
+
 def merge(
     parts: Sequence[Postings], sizes: Sequence[int], keep_masks: Sequence[npt.NDArray[np.bool_] | None]
 ) -> Postings:
     """Merge the lists of consecutive parts, without the rows that are not kept."""
     if len(parts) == 1 and keep_masks[0] is None:
         return parts[0]
-    kept_sizes = [
-        size if keep is None else int(np.count_nonzero(keep)) for size, keep in zip(sizes, keep_masks, strict=True)
-    ]
-    bases = [0, *np.cumsum(kept_sizes).tolist()[:-1]]
-    keys = np.unique(np.concatenate([part.keys for part in parts]))
-    key_positions = [np.searchsorted(keys, part.keys) for part in parts]
-    lengths_by_part = [_kept_lengths(part, keep) for part, keep in zip(parts, keep_masks, strict=True)]
-    total = np.zeros(len(keys), np.int64)
-    for positions, kept_lengths in zip(key_positions, lengths_by_part, strict=True):
-        total[positions] += kept_lengths
-    starts = np.concatenate(([0], np.cumsum(total)))
-    out_rows = np.empty(starts[-1], np.int32)
-    out_counts = np.empty(starts[-1] if any(len(part.counts) for part in parts) else 0, np.uint16)
-    next_slots = starts[:-1].copy()
-    # Parts are renumbered one after the other, so that the lists are never in memory three times.
-    for part, keep, base, size, positions, kept_lengths in zip(
-        parts, keep_masks, bases, sizes, key_positions, lengths_by_part, strict=True
-    ):
-        rows, counts = part.rows, part.counts
-        new_rows = np.arange(base, base + size, dtype=np.int32)
-        if keep is not None:
-            new_rows = (np.cumsum(keep) - 1 + base).astype(np.int32)
-            alive = keep[rows]
-            rows, counts = rows[alive], counts[alive] if len(counts) else counts
-        list_starts = np.concatenate(([0], np.cumsum(kept_lengths)))[:-1]
-        target = np.repeat(next_slots[positions] - list_starts, kept_lengths) + np.arange(len(rows))
-        out_rows[target] = new_rows[rows]
-        if len(out_counts):
-            out_counts[target] = counts
-        next_slots[positions] += kept_lengths
-    is_used = total > 0
-    return Postings(keys[is_used], np.append(starts[:-1][is_used], starts[-1]), out_rows, out_counts)
+    merger = Merger(parts, sizes, keep_masks)
+    size = int(merger.starts[-1])
+    rows, counts = np.empty(size, np.int32), np.empty(size if merger.has_counts else 0, np.uint16)
+    blocks: tuple[tuple[npt.NDArray[Any], Iterator[npt.NDArray[Any]]], ...]
+    blocks = ((rows, merger.rows()), (counts, merger.counts()))
+    for array, array_blocks in blocks:
+        end = 0
+        for block in array_blocks:
+            array[end : end + len(block)] = block
+            end += len(block)
+    return Postings(merger.keys, merger.starts, rows, counts)
 
 
 def _kept_lengths(part: Postings, keep: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:

@@ -95,8 +95,16 @@ def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | N
     merged_sentences = Sentences(
         sentences.merged_starts(segments, alive), np.concatenate(list(sentences.alive_batches(segments, alive)))
     )
-    merged_codes = codes.encode(vectors, _merged_moments(segments, alive, len(vectors)))
-    return _merge_with_vectors(segments, alive, vectors, merged_codes, merged_sentences, stamp)
+    sizes = [len(segment) for segment in segments]
+    return Segment(
+        *_merge_ids(segments, alive),
+        postings.merge([segment.words for segment in segments], sizes, alive),
+        postings.merge([segment.grams for segment in segments], sizes, alive),
+        vectors,
+        codes.encode(vectors, _merged_moments(segments, alive, len(vectors))),
+        merged_sentences,
+        stamp,
+    )
 
 
 def merge_into(
@@ -107,7 +115,7 @@ def merge_into(
     *,
     durable: bool = True,
 ) -> None:
-    """Merge segments into a file; the vectors, which are the largest part, are streamed."""
+    """Merge segments into a file; vectors and postings, which are the largest parts, are streamed."""
     dimension = segments[0].vectors.shape[1]
     rows = sum(
         len(segment) if mask is None else int(np.count_nonzero(mask))
@@ -121,15 +129,17 @@ def merge_into(
         return codes.byte_batches(_vector_batches(segments, alive), merged_codes.scales)
 
     starts = sentences.merged_starts(segments, alive)
-    arrays = _arrays(
-        _merge_with_vectors(
-            segments,
-            alive,
-            np.empty((0, dimension), np.float32),
-            merged_codes,
-            Sentences(starts, np.empty((0, dimension), np.int8)),
-            stamp,
-        )
+    sizes = [len(segment) for segment in segments]
+    words = postings.Merger([segment.words for segment in segments], sizes, alive)
+    grams = postings.Merger([segment.grams for segment in segments], sizes, alive)
+    merged = Segment(
+        *_merge_ids(segments, alive),
+        Postings(words.keys, words.starts, np.empty(0, np.int32), np.empty(0, np.uint16)),
+        Postings(grams.keys, grams.starts, np.empty(0, np.int32), np.empty(0, np.uint16)),
+        np.empty((0, dimension), np.float32),
+        merged_codes,
+        Sentences(starts, np.empty((0, dimension), np.int8)),
+        stamp,
     )
     streams: dict[str, npt.NDArray[Any] | array_file.ArrayStream] = {
         "vectors": array_file.ArrayStream((rows, dimension), np.float32, lambda: _vector_batches(segments, alive)),
@@ -137,31 +147,16 @@ def merge_into(
         "sentences.vectors": array_file.ArrayStream(
             (int(starts[-1]), dimension), np.int8, lambda: sentences.alive_batches(segments, alive)
         ),
+        "words.rows": array_file.ArrayStream((int(words.starts[-1]),), np.int32, words.rows),
+        "words.counts": array_file.ArrayStream((int(words.starts[-1]),), np.uint16, words.counts),
+        "grams.rows": array_file.ArrayStream((int(grams.starts[-1]),), np.int32, grams.rows),
     }
-    array_file.save_arrays(path, arrays | streams, format_version=FORMAT, stamp=stamp, durable=durable)
+    array_file.save_arrays(path, _arrays(merged) | streams, format_version=FORMAT, stamp=stamp, durable=durable)
 
 
-def _merge_with_vectors(
-    segments: Sequence[Segment],
-    alive: Sequence[npt.NDArray[np.bool_] | None],
-    vectors: Vectors,
-    merged_codes: Codes,
-    merged_sentences: Sentences,
-    stamp: dict[str, Any],
-) -> Segment:
-    sizes = [len(segment) for segment in segments]
-    return Segment(
-        _concatenate_alive(segments, alive, "chunk_ids"),
-        _concatenate_alive(segments, alive, "document_ids"),
-        _concatenate_alive(segments, alive, "order"),
-        _concatenate_alive(segments, alive, "lengths"),
-        postings.merge([segment.words for segment in segments], sizes, alive),
-        postings.merge([segment.grams for segment in segments], sizes, alive),
-        vectors,
-        merged_codes,
-        merged_sentences,
-        stamp,
-    )
+def _merge_ids(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None]) -> Iterator[Any]:
+    """Yield chunk ids, document ids, order and lengths of the rows that are alive."""
+    return (_concatenate_alive(segments, alive, name) for name in ("chunk_ids", "document_ids", "order", "lengths"))
 
 
 def _concatenate_alive(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None], name: str) -> Any:

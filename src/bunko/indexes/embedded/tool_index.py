@@ -7,7 +7,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -57,8 +57,11 @@ class ToolIndex:
         self._older_snapshots: deque[EmbeddedView] = deque(maxlen=_MAX_OLDER_SNAPSHOTS)
         self.rebuild_reason = ""  # why an existing index file could not be used
 
-    def snapshot(self) -> EmbeddedView:
-        """Return the state of the store's current `read_transaction`; outside of one, reads may not match it."""
+    def snapshot(self, *, is_saved_next: bool = False) -> EmbeddedView:
+        """Return the state of the store's current `read_transaction`; outside of one, reads may not match it.
+
+        Before a `save`, which merges all segments, they are not merged for the searches meanwhile.
+        """
         generation, snapshot = self._store.generation(), self._snapshot
         if snapshot is not None and snapshot.generation == generation:
             return snapshot  # also while another thread, which reads a newer state, catches up with it
@@ -71,7 +74,7 @@ class ToolIndex:
             if snapshot.generation != generation:
                 if self._snapshot is not None:
                     self._older_snapshots.append(snapshot)
-                snapshot, saved_rows = self._catch_up(snapshot, saved_rows, generation)
+                snapshot, saved_rows = self._catch_up(snapshot, saved_rows, generation, is_saved_next=is_saved_next)
             self._snapshot, self._saved_rows = snapshot, saved_rows
             return snapshot
 
@@ -90,11 +93,12 @@ class ToolIndex:
     def save(self) -> None:
         """Write the index file if it lacks enough rows; a failure is only logged, as the file can be rebuilt."""
         snapshot = self._snapshot
-        if self._folder is None or snapshot is None or not self._is_worth_saving(snapshot):
+        if snapshot is None or not self._is_worth_saving(snapshot.views, self._saved_rows):
             return
         if self._saved_rows and self._discard_if_wrong():  # a wrong file must not become part of the next one
             with self._store.read_transaction():
                 snapshot = self.snapshot()
+        assert self._folder is not None
         # The library records the nonce of its index file: a copy of an older library must not use a newer file.
         nonce = secrets.token_hex(8)
         path = self._folder / f"{self._prefix()}{snapshot.generation}.segment"
@@ -162,13 +166,14 @@ class ToolIndex:
                 return "The index file lists other chunks than the library has"
         return ""
 
-    def _is_worth_saving(self, snapshot: EmbeddedView) -> bool:
-        unsaved_rows = sum(len(view.segment) for view in snapshot.views[1:] if self._saved_rows)
-        unsaved_rows += 0 if self._saved_rows else snapshot.size
-        removed_rows = sum(len(view.segment) - view.size() for view in snapshot.views)
-        if not self._saved_rows:
-            return unsaved_rows > 0
-        return unsaved_rows + removed_rows > max(_MIN_UNSAVED_ROWS, self._saved_rows // 50)
+    def _is_worth_saving(self, views: Sequence[SegmentView], saved_rows: int) -> bool:
+        if self._folder is None:
+            return False
+        if not saved_rows:
+            return any(view.size() for view in views)
+        unsaved_rows = sum(len(view.segment) for view in views[1:])
+        removed_rows = sum(len(view.segment) - view.size() for view in views)
+        return unsaved_rows + removed_rows > max(_MIN_UNSAVED_ROWS, saved_rows // 50)
 
     def _prefix(self) -> str:
         return f"{self._store.id[:12]}-tool{self._tool_id}-"
@@ -212,7 +217,9 @@ class ToolIndex:
             return EmbeddedView([SegmentView(loaded)], file_generation), len(loaded)
         return EmbeddedView([], 0), 0
 
-    def _catch_up(self, old: EmbeddedView, saved_rows: int, generation: int) -> tuple[EmbeddedView, int]:
+    def _catch_up(
+        self, old: EmbeddedView, saved_rows: int, generation: int, *, is_saved_next: bool = False
+    ) -> tuple[EmbeddedView, int]:
         """Return the state of a later generation, and how many rows of its first segment are those of the file."""
         removed_ids = self._store.changes.removed_since(self._tool_id, old.generation)
         if removed_ids is None:
@@ -232,7 +239,7 @@ class ToolIndex:
                 views.append(self._merge_to_temp_file(new_views))
                 new_views = []
         views += new_views
-        if len(views) > _MAX_VIEWS:
+        if len(views) > _MAX_VIEWS and not (is_saved_next and self._is_worth_saving(views, saved_rows)):
             # The first segment is the mapped file and stays.
             first = 1 if saved_rows else 0
             mergeable = views[first:]
