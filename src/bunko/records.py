@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bunko.lazy_dataclass import dataclass
 from bunko.types import WHOLE_FILE, Chunk, Document, LineSpan, SourceEntry
+from bunko.types.pickling import reduce_to_fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +40,8 @@ class StoreAddress(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
     """A document ready to be stored, with its chunks and the terms of each chunk."""
+
+    __reduce__ = reduce_to_fields
 
     document: Document
     chunks: list[Chunk]

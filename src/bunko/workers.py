@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -68,6 +69,8 @@ def _block_sigint() -> Iterator[None]:
 
 def _start_worker(initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where `_block_sigint` has no effect
+    # Collecting what the parent had would copy it, page by page.
+    gc.freeze()
 
     def exit_with_parent(parent: BaseProcess) -> None:
         # Workers hold each other's pipes open: without this thread none would notice that their parent was killed.

@@ -16,11 +16,14 @@ from bunko.protocols import Chunker, SelfReadingSource, Source
 from bunko.records import FailedDocument, PreparedDocument
 from bunko.text import analyzer, term_codec
 from bunko.types import WHOLE_FILE, Chunk, Document, ExcerptEntry, SourceEntry
+from bunko.types.pickling import reduce_to_fields
 
 
 @dataclass(slots=True)
 class EntryResult:
     """The result of preparing one entry, with the duration of each step."""
+
+    __reduce__ = reduce_to_fields
 
     entry: SourceEntry
     work: int

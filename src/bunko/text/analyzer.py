@@ -106,10 +106,7 @@ class _KeyCache(dict[str, tuple[int, ...]]):
 def _run_keys(run: str) -> tuple[int, ...]:
     if not _is_japanese(run):
         return tuple(term_key(term.spelling) for term in _western_terms(run))
-    keys: list[int] = []
-    for line in parse(run):
-        keys += _LINE_KEYS[line]
-    return tuple(keys)
+    return tuple(itertools.chain.from_iterable(map(_LINE_KEYS.__getitem__, parse(run))))
 
 
 def _line_keys(line: str) -> tuple[int, ...]:
@@ -186,6 +183,8 @@ def _stemmer() -> Callable[[str], str]:
 
 def parse(run: str) -> list[str]:
     """Return the words of a run of Japanese as lines of part of speech and lemma."""
+    if not _KATAKANA.search(run):  # as all loanwords are
+        return parse_uncorrected(run)
     parts = split_at_loanwords(run)
     if len(parts) == 1 and not is_joined(run):
         return parse_uncorrected(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -16,16 +17,35 @@ if TYPE_CHECKING:
 # Chunks whose terms are in memory at a time: a document may have a million terms.
 _BATCH_CHUNKS = 1000
 _MAX_COUNT = np.iinfo(np.uint16).max
+# Up to about this many terms, calls of NumPy take longer than counting in Python; a memo has forty.
+_FEW_TERMS = 300
 
 
 def pack_terms(chunks: Iterable[Sequence[int]]) -> bytes:
     """Encode the number of distinct keys of each chunk, then the keys, then their counts."""
     remaining = iter(chunks)
-    parts = [_count_terms([])]
-    while batch := list(islice(remaining, _BATCH_CHUNKS)):
+    batch = list(islice(remaining, _BATCH_CHUNKS))
+    if len(batch) < _BATCH_CHUNKS and sum(map(len, batch)) <= _FEW_TERMS:
+        return _pack_few_terms(batch)
+    parts = []
+    while batch:
         parts.append(_count_terms(batch))
+        batch = list(islice(remaining, _BATCH_CHUNKS))
     sizes, keys, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return len(sizes).to_bytes(4, "little") + sizes.tobytes() + keys.tobytes() + counts.tobytes()
+
+
+def _pack_few_terms(chunks: Sequence[Sequence[int]]) -> bytes:
+    sizes: list[int] = []
+    keys: list[int] = []
+    counts: list[int] = []
+    for chunk in chunks:
+        key_counts = Counter(chunk)
+        chunk_keys = sorted(key_counts)
+        sizes.append(len(chunk_keys))
+        keys += chunk_keys
+        counts += map(key_counts.__getitem__, chunk_keys)
+    return struct.pack(f"<I{len(sizes)}I{len(keys)}Q{len(keys)}H", len(sizes), *sizes, *keys, *counts)
 
 
 def _count_terms(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bunko.lazy_dataclass import dataclass
 from bunko.types.build_info import NOT_BUILT, BuildInfo
+from bunko.types.pickling import reduce_to_fields
 from bunko.types.tool_options import NO_OPTIONS, ToolOptions
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ MAX_TAGS, MAX_TAG_CHARS = 1000, 200
 class Text:
     """The decoded text of a document and its metadata, as returned by a reader."""
 
+    __reduce__ = reduce_to_fields
+
     text: str
     media_type: str
     encoding: str
@@ -59,6 +62,8 @@ class Text:
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A part of a document that is indexed, with its position and its headings."""
+
+    __reduce__ = reduce_to_fields
 
     index: int
     start: int  # characters into the document's text
@@ -104,6 +109,8 @@ def format_citation(uri: str, first_line: int, last_line: int) -> str:
 class LineSpan:
     """The lines of a file that a document occupies; on a single line, the line breaks of its text are escaped."""
 
+    __reduce__ = reduce_to_fields
+
     first: int = 1  # counted from 1, both inclusive
     last: int = 0  # 0: the whole file
 
@@ -123,6 +130,8 @@ WHOLE_FILE = LineSpan()
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
     """An item of a source, known without reading it."""
+
+    __reduce__ = reduce_to_fields
 
     uri: str  # relative to the source's root, with forward slashes
     size: int  # of its file, in bytes
@@ -199,6 +208,8 @@ class Fingerprint(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document read from a source."""
+
+    __reduce__ = reduce_to_fields
 
     entry: SourceEntry
     text: Text
