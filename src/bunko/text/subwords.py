@@ -17,16 +17,26 @@ MODEL_PATH = Path(__file__).parent.parent / "models" / "pieces.model"
 MODEL_NAME = "pieces-1"
 
 _CJK = "\u3005\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f"
-# A word is the same token with or without a space around it: GitHubで, GitHub で and "GitHub" alone.
+# Each pattern begins with the characters that it looks for, which the engine skips to.
+_LATIN_AFTER_CJK = re.compile(rf"[A-Za-z0-9](?<=[{_CJK}].)")
 # A run of spaces is read once, from its beginning.
-_WORD_BORDERS = re.compile(rf"(?<=[{_CJK}])(?=[A-Za-z0-9])|(?<!\s)\s++(?=[{_CJK}])|^(?=[A-Za-z0-9])")
+_SPACES_BEFORE_CJK = re.compile(rf"\s(?<!\s\s)\s*+(?=[{_CJK}])")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # halves of characters, which cannot be encoded
 
 
 def space_words(text: str) -> str:
-    """Return a text with a space before each Latin word and none before Japanese."""
-    return _WORD_BORDERS.sub(lambda match: "" if match.group() else " ", text)
+    """Return a text with a space before each Latin word and none before Japanese.
+
+    A word is the same token with or without a space around it: GitHubで, GitHub で and "GitHub" alone.
+    """
+    if not text.isascii():
+        text = _SPACES_BEFORE_CJK.sub("", _LATIN_AFTER_CJK.sub(_put_space, text))
+    return f" {text}" if text[:1].isascii() and text[:1].isalnum() else text
+
+
+def _put_space(match: re.Match[str]) -> str:
+    return f" {match[0]}"
 
 
 def replace_surrogates(text: str) -> str:

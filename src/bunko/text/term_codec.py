@@ -73,6 +73,8 @@ def chunk_count(blob: bytes) -> int:
 def unpack_terms(blob: bytes) -> list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]]:
     """Return the sorted distinct keys of each chunk, and their counts."""
     count = chunk_count(blob)
+    if count == 1:
+        return [unpack_chunk_terms(blob, 0)]
     offsets = [0, *np.cumsum(np.frombuffer(blob, np.uint32, count, 4)).tolist()]
     keys_start = 4 + 4 * count
     keys = np.frombuffer(blob, np.uint64, offsets[-1], keys_start)

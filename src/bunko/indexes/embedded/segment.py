@@ -70,14 +70,18 @@ def build(rows: Sequence[StoredChunk], dimension: int, stamp: dict[str, Any]) ->
     """Index rows; `dimension` is that of their vectors, 0 if there are none."""
     vectors = np.zeros((len(rows), dimension), np.float32)
     for index, row in enumerate(rows):
-        # A vector of another size or without a direction cannot be compared: such a chunk is found by its words.
-        if row.vector is not None and len(row.vector) == dimension and np.isfinite(row.vector).all():
+        if row.vector is not None and len(row.vector) == dimension:
             vectors[index] = row.vector
+    # A vector of another size or without a direction cannot be compared: such a chunk is found by its words.
+    vectors[~np.isfinite(vectors).all(axis=1)] = 0
+    counts = np.concatenate([row.term_counts for row in rows] or [np.empty(0, np.uint16)])
+    ends = np.cumsum([len(row.term_counts) for row in rows], dtype=np.int64)
+    term_totals = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))[np.concatenate(([0], ends))]
     return Segment(
         np.array([row.chunk_id for row in rows], np.int64),
         np.array([row.document_id for row in rows], np.int64),
         np.array([row.tiebreak_order for row in rows], np.uint64),
-        np.array([int(row.term_counts.sum()) for row in rows], np.int32),
+        np.diff(term_totals).astype(np.int32),
         postings.build([row.term_keys for row in rows], [row.term_counts for row in rows]),
         postings.build_presence(*ngrams.occurrences([join_lines(row.text) for row in rows])),
         vectors,
