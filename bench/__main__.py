@@ -23,7 +23,7 @@ NAMES = (
 )  # fmt: skip
 # Their environment has the clients of other engines.
 APART = ("engines",)
-WITH_SIZES = ("looking", "growth")
+WITH_SIZES = ("looking", "growth", "memos")
 WITH_FOLDERS = ("importing", "splitting", "extraction")
 PEERS = ("numpy", "tantivy", "bm25s", "chromadb", "fugashi")
 

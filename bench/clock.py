@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TypeVar
 
+from bench.memory import watch_peak
+
 _LEAST_SECONDS = 0.02  # a shorter round would measure the clock
 _ROUNDS = 7
 Result = TypeVar("Result")
@@ -26,7 +28,8 @@ class Cost:
 
     cpu: float = 0.0
     wall: float = 0.0
-    peak: int = 0
+    peak: int = 0  # of the process alone, with the files that it has mapped
+    anonymous: int = 0  # the peak of all processes together, without mapped files
     output: str = ""
 
 
@@ -62,12 +65,14 @@ def run_child(arguments: Sequence[str], **environ: str) -> Cost:
     process = subprocess.Popen(
         [sys.executable, *arguments], env=environment(**environ), stdout=subprocess.PIPE, text=True
     )
-    output = process.stdout.read() if process.stdout else ""
+    with watch_peak(process.pid) as anonymous:
+        output = process.stdout.read() if process.stdout else ""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}")
-    return Cost(usage.ru_utime + usage.ru_stime, time.perf_counter() - start, usage.ru_maxrss * 1024, output)
+    seconds, wall_seconds = usage.ru_utime + usage.ru_stime, time.perf_counter() - start
+    return Cost(seconds, wall_seconds, usage.ru_maxrss * 1024, anonymous.bytes, output)
 
 
 def run_apart(work: Callable[..., Result], *arguments: object) -> Result:

@@ -7,6 +7,7 @@ words occur once or twice. Pages have topics, so that words are clustered as in 
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
@@ -119,6 +120,13 @@ def changelog(entries: Iterable[Memo]) -> Iterator[str]:
         tags = f"  Tags: {', '.join(memo.tags)}\n" if memo.tags else ""
         body = "".join(f"  {line}\n" for line in memo.text.split("\n"))
         yield f"* {memo.title} {memo.date}\n{tags}\n{body}\n"
+
+
+def write_jsonl(path: Path, count: int) -> None:
+    """Write memos as JSON lines."""
+    with path.open("w", encoding="utf-8") as file:
+        for memo in memos(count):
+            file.write(json.dumps(memo._asdict(), ensure_ascii=False) + "\n")
 
 
 def _sentence(rng: random.Random, topic: list[str], nouns: Iterator[str], verbs: Iterator[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable
@@ -70,7 +69,8 @@ def _measure_files(count: int, result: Result) -> None:
 def _measure_memos(count: int, result: Result) -> None:
     with tempfile.TemporaryDirectory() as work_dir:
         file, folder = Path(work_dir) / "memos.jsonl", Path(work_dir) / "library"
-        _write_memos(file, count)
+        corpus.write_jsonl(file, count)
+        os.utime(file, (LONG_AGO, LONG_AGO))
         run_child(["-m", "bunko", "build", "-i", str(file), "-o", str(folder)], **NO_VECTORS)
         search = ["-m", "bunko", "search", "会議の設定", "--library", str(folder)]
         first = run_child(search, **NO_VECTORS)
@@ -120,10 +120,3 @@ def _write_files(root: Path, count: int) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"# Note {index}\n\n{index}番目のメモです。\n", encoding="utf-8")
         os.utime(path, (LONG_AGO, LONG_AGO))
-
-
-def _write_memos(path: Path, count: int) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for memo in corpus.memos(count):
-            file.write(json.dumps(memo._asdict(), ensure_ascii=False) + "\n")
-    os.utime(path, (LONG_AGO, LONG_AGO))

@@ -21,11 +21,13 @@ from bunko.search.request import RankRequest
 from bunko.sources import build
 
 SIZES = (SMALL, MEDIUM, LARGE)
+LARGE_MEMOS = 500_000
 TOP = 10
 ROWS = {
     "reading": "reading the file, ms CPU",
     "import": "`bunko build` with vectors, s CPU",
     "wall": "the same, s on the clock",
+    "memory": "the same, peak of the anonymous memory of all processes, MB",
     "again": "`bunko build` when one entry was added, s CPU",
     "words": "bm25, one word, word lane alone, µs CPU",
     "bm25": "bm25, one word, all lanes and the bridge, µs CPU",
@@ -36,8 +38,8 @@ ROWS = {
 }
 
 
-def run(libraries: Libraries) -> Result:
-    """Measure changelogs of three sizes."""
+def run(libraries: Libraries, large: bool) -> Result:
+    """Measure changelogs of three sizes, and with `large` the import of a file of 500,000 memos."""
     result = Result(curves={name: {} for name in ROWS})
     with tempfile.TemporaryDirectory() as work_dir:
         for size in SIZES:
@@ -56,7 +58,25 @@ def run(libraries: Libraries) -> Result:
         check(f"one word by bm25, all lanes and the bridge, {SMALL} memos", small["bm25"], 40, "µs"),
         check(f"one word by hybrid, {SMALL} memos, beside its embedding", small["hybrid"], 150, "µs"),
     ]
+    if large:
+        _measure_large(result)
     return result
+
+
+def _measure_large(result: Result) -> None:
+    with tempfile.TemporaryDirectory() as work_dir:
+        file, library = Path(work_dir) / "memos.jsonl", Path(work_dir) / "library"
+        corpus.write_jsonl(file, LARGE_MEMOS)
+        cost = run_child(["-m", "bunko", "build", "-i", str(file), "-o", str(library)], **VECTORS)
+    megabytes = cost.anonymous / 1e6
+    result.tables["large-import"] = Table(
+        ("import with vectors", "CPU s", "wall s", "CPU ÷ wall", "anonymous MB"),
+        [(f"{LARGE_MEMOS:,} memos", *map(number, (cost.cpu, cost.wall, cost.cpu / cost.wall, megabytes)))],
+    )
+    result.checks += [
+        check(f"import of {LARGE_MEMOS:,} memos", cost.wall, 150, "s"),
+        check(f"import of {LARGE_MEMOS:,} memos, anonymous memory of all processes", megabytes, 600, "MB"),
+    ]
 
 
 def _measure(file: Path) -> dict[str, float]:
@@ -66,7 +86,8 @@ def _measure(file: Path) -> dict[str, float]:
     text = file.read_text(encoding="utf-8")
     file.write_text(f"* 追記 2024-12-30\n  今日の一言。\n\n{text}", encoding="utf-8")
     second = run_child(["-m", "bunko", "build", "-i", str(file), "-o", str(library)], **VECTORS)
-    return {"import": first.cpu, "wall": first.wall, "again": second.cpu} | search_times
+    import_costs = {"import": first.cpu, "wall": first.wall, "memory": first.anonymous / 1e6, "again": second.cpu}
+    return import_costs | search_times
 
 
 def measure_search(folder: Path, file: Path) -> dict[str, float]:

@@ -25,6 +25,16 @@ def test_a_document_without_chunks_has_no_terms() -> None:
     assert term_codec.unpack_terms(term_codec.pack_terms([])) == []
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("length", [4, 7, 8, 11, 20])
+def test_a_blob_that_was_cut_off_is_refused(count: int, length: int) -> None:
+    packed = term_codec.pack_terms([[1, 2, 3]] * count)
+    with pytest.raises(ValueError, match=r"truncated|smaller"):
+        term_codec.unpack_terms(packed[:length])
+    with pytest.raises(ValueError, match=r"truncated|smaller"):
+        term_codec.unpack_chunk_terms(packed[:length], 0)
+
+
 def test_a_term_is_counted_up_to_the_largest_number_that_fits() -> None:
     [(keys, counts)] = term_codec.unpack_terms(term_codec.pack_terms([[7] * 70_000]))
     assert (keys.tolist(), counts.tolist()) == ([7], [65_535])

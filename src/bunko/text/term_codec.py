@@ -85,6 +85,8 @@ def unpack_terms(blob: bytes) -> list[tuple[npt.NDArray[np.uint64], npt.NDArray[
 def unpack_chunk_terms(blob: bytes, index: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
     """Return the sorted distinct keys of one chunk, and their counts."""
     count = chunk_count(blob)
+    if len(blob) < 4 + 4 * count:
+        raise ValueError("the blob is truncated")
     sizes = struct.unpack_from(f"<{count}I", blob, 4)
     first, size = sum(sizes[:index]), sizes[index]
     if not size:
