@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from bunko.indexes.embedded import postings
 
-ROWS = st.lists(st.dictionaries(st.integers(0, 12), st.integers(1, 9), max_size=6), max_size=8)
-PARTS = st.lists(st.tuples(ROWS, st.none() | st.randoms(use_true_random=False)), min_size=1, max_size=4)
+# Rows with counts by key, and whether they are kept; a part of which all are kept may have no mask.
+ROW = st.tuples(st.dictionaries(st.integers(0, 9), st.integers(1, 9), max_size=4), st.booleans())
+PARTS = st.lists(st.tuples(st.lists(ROW, max_size=5), st.booleans()), min_size=1, max_size=3)
 
 
 def build(rows: list[dict[int, int]], has_counts: bool) -> postings.Postings:
@@ -22,18 +23,16 @@ def build(rows: list[dict[int, int]], has_counts: bool) -> postings.Postings:
 @pytest.mark.parametrize("block_postings", [1, 3, 1_000_000])
 @pytest.mark.parametrize("has_counts", [True, False])
 @given(parts=PARTS)
-def test_merged_lists_are_those_of_all_rows_together(block_postings: int, has_counts: bool, parts: list) -> None:  # type: ignore[type-arg]
-    masks = [None if rng is None else np.array([rng.random() < 0.5 for _ in rows], np.bool_) for rows, rng in parts]
-    kept = [
-        row
-        for (rows, _), mask in zip(parts, masks, strict=True)
-        for index, row in enumerate(rows)
-        if mask is None or mask[index]
-    ]
-    wanted = build(kept, has_counts)
+def test_merged_lists_are_those_of_all_rows_together(
+    block_postings: int, has_counts: bool, parts: list[tuple[list[tuple[dict[int, int], bool]], bool]]
+) -> None:
+    rows = [[row for row, _ in part] for part, _ in parts]
+    masks = [np.array([is_kept for _, is_kept in part], np.bool_) if has_mask else None for part, has_mask in parts]
+    kept = [row for part, has_mask in parts for row, is_kept in part if is_kept or not has_mask]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings, "_BLOCK_POSTINGS", block_postings)
-        merged = postings.merge([build(rows, has_counts) for rows, _ in parts], [len(rows) for rows, _ in parts], masks)
+        merged = postings.merge([build(part, has_counts) for part in rows], [len(part) for part in rows], masks)
+    wanted = build(kept, has_counts)
     for name in ("keys", "starts", "rows", "counts"):
         array, wanted_array = getattr(merged, name), getattr(wanted, name)
         assert array.dtype == wanted_array.dtype

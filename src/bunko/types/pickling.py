@@ -11,24 +11,24 @@ from typing import Any
 
 def reduce_to_fields(instance: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Return what restores an instance of a dataclass with slots; for use as its `__reduce__`."""
-    cls = type(instance)
+    cls: Any = type(instance)
     return _restore, (cls, *_getter(cls)(instance))
 
 
-def _restore(cls: type, *values: Any) -> Any:
-    instance = object.__new__(cls)
+def _restore(cls: Any, *values: Any) -> Any:
+    instance: Any = object.__new__(cls)
     for set_field, value in zip(_setters(cls), values, strict=True):
         set_field(instance, value)
     return instance
 
 
 @cache
-def _getter(cls: type) -> Callable[[Any], tuple[Any, ...]]:
+def _getter(cls: Any) -> Callable[[Any], tuple[Any, ...]]:
     return attrgetter(*_names(cls))
 
 
 @cache
-def _setters(cls: type) -> list[Callable[[Any, Any], None]]:
+def _setters(cls: Any) -> list[Callable[[Any, Any], None]]:
     # Those of the slots: frozen instances refuse any other.
     return [getattr(cls, name).__set__ for name in _names(cls)]
 
