@@ -90,7 +90,7 @@ def folder_source(root: Path) -> Source:
 
 
 def entries_of(source: Source) -> list[SourceEntry]:
-    return source.scan({}).added
+    return list(source.scan({}).added)
 
 
 def write_notes(root: Path, count: int = 30) -> None:

@@ -61,10 +61,8 @@ def ingest(
         failed_uris = {problem.uri for problem in store.documents.failures(tool.id)}
         report = _initial_report(scan, failed_uris)
         updated_uris = {entry.uri for entry in scan.updated} - failed_uris
-        settling, total_bytes = _Settling(), 0
-        for entry in chain(scan.added, scan.updated):
-            settling.expect(entry)
-            total_bytes += entry.work_size
+        settling = _Settling()
+        total_bytes = sum(settling.expect(entry) for entry in chain(scan.added, scan.updated))
         _remove_deleted_documents(store, tool, scan)
         done = ImportProgress(0, len(scan.added) + len(scan.updated), 0, 0, total_bytes)
         observer.on_progress(done)
@@ -107,10 +105,12 @@ class _Settling:
     def __init__(self) -> None:
         self._scanned: dict[str, tuple[int, int]] = {}
 
-    def expect(self, entry: SourceEntry) -> None:
+    def expect(self, entry: SourceEntry) -> int:
+        """Add an entry that will be written; return its amount of work."""
         # Entries of larger files were read by the scan itself, which has stored their times in `touched`.
         if not isinstance(entry, ExcerptEntry):
             self._scanned[entry.uri] = (entry.size, entry.modified_ns)
+        return entry.work_size
 
     def add(self, batch: Sequence[EntryResult]) -> None:
         for result in batch:
