@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def remember(source: Folder) -> dict[str, Fingerprint]:
     return known
 
 
-def uris(entries: list[SourceEntry]) -> list[str]:
+def uris(entries: Iterable[SourceEntry]) -> list[str]:
     return [entry.uri for entry in entries]
 
 

@@ -158,9 +158,16 @@ def merge_into(
     array_file.save_arrays(path, _arrays(merged) | streams, format_version=FORMAT, stamp=stamp, durable=durable)
 
 
-def _merge_ids(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None]) -> Iterator[Any]:
-    """Yield chunk ids, document ids, order and lengths of the rows that are alive."""
-    return (_concatenate_alive(segments, alive, name) for name in ("chunk_ids", "document_ids", "order", "lengths"))
+def _merge_ids(
+    segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    """Return chunk ids, document ids, order and lengths of the rows that are alive."""
+    return (
+        _concatenate_alive(segments, alive, "chunk_ids"),
+        _concatenate_alive(segments, alive, "document_ids"),
+        _concatenate_alive(segments, alive, "order"),
+        _concatenate_alive(segments, alive, "lengths"),
+    )
 
 
 def _concatenate_alive(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None], name: str) -> Any:
