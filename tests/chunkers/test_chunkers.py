@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from bunko import chunkers
-from bunko.chunkers.detect import content_type
 from bunko.errors import UnknownName
 from bunko.readers import read
 from bunko.readers.outline import Heading, scan_outline, unify_line_ends
 from bunko.text.sentences import sentence_ends
-from bunko.text.subwords import token_spans
-from bunko.types import Chunk, Text
+from bunko.types import Chunk
 
 LONG = "この段落は、短い断片として隣に足されないだけの長さを持つように、わざと少し言葉を重ねて書いてあります。"
 ENGLISH = "This paragraph is long enough to stand on its own, and nothing more is asked of it than that."
@@ -285,74 +283,6 @@ def test_a_long_paragraph_is_split_at_sentences() -> None:
     assert [chunk.text for chunk in chunks] == [LONG * 2] * 5
 
 
-TABLE = """\
-| 名前 | HP | MP |
-|---|---|---|
-| 青い粘液 | 8 | 0 |
-| こうもり | 11 | 2 |
-| 竜王 | 350 | 50 |
-| 幽霊 | 14 | 4 |"""
-
-
-def test_a_table_is_cut_row_by_row_with_header_and_neighbours() -> None:
-    chunks = cut(f"{LONG}\n\n{TABLE}\n\n{LONG}", "tables", row_context=1)
-    assert chunks[0].text == chunks[-1].text == LONG
-    rows = chunks[1:-1]
-    assert len(rows) == 4
-    assert all(chunk.text.startswith("| 名前 | HP | MP |\n|---|---|---|\n| ") for chunk in rows)
-    assert rows[2].text.endswith("| こうもり | 11 | 2 |\n| 竜王 | 350 | 50 |\n| 幽霊 | 14 | 4 |")
-    assert (rows[2].first_line, rows[2].last_line) == (6, 8)
-
-
-def test_rows_without_context_are_single() -> None:
-    rows = cut(TABLE, "tables", row_context=0)
-    assert [chunk.text.count("\n") for chunk in rows] == [2, 2, 2, 2]
-    assert (rows[3].first_line, rows[3].last_line) == (6, 6)
-
-
-@pytest.mark.parametrize("gap", ["\t", "   ", "\u3000\u3000"])
-def test_columns_of_tabs_and_spaces_are_tables_too(gap: str) -> None:
-    lines = [gap.join(row) for row in (["名前", "HP", "MP"], ["竜王", "350", "50"], ["骸骨", "30", "0"])]
-    rows = cut("\n".join(lines), "tables", row_context=0)
-    assert [chunk.text for chunk in rows] == [f"{lines[0]}\n{lines[1]}", f"{lines[0]}\n{lines[2]}"]
-
-
-def test_a_giant_header_is_not_copied_into_every_row() -> None:
-    header = "|" + "長" * 2000 + "|b|\n|-|-|\n"
-    chunks = cut(header + "|1|2|\n" * 2000, "tables")
-    assert sum(len(chunk.text) for chunk in chunks) < 100_000
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ("", "prose"),
-        ("1 2 3", "prose"),
-        (f"{LONG}\n{ENGLISH}\n{LONG}", "prose"),
-        ("One sentence.  Another one.  A third.\nAnd so on.  And on.  And on.", "prose"),
-        ("- [x] 済み\n- [ ] まだ\n", "prose"),
-        (TABLE, "table"),
-        ("名前\tHP\tMP\n竜王\t350\t50\n骸骨\t30\t0", "table"),
-        ("名前   HP   MP\n竜王   350   50", "table"),
-        ("竜王 350 50\n骸骨 30 0\n", "table"),
-        (f"{LONG}\n\n{LONG}\n\n{LONG}\n\n{TABLE}\n\n{LONG}", "mixed"),
-        (f"{LONG}\n{LONG}\n{LONG}\na\tb\tc\n1\t2\t3\n", "mixed"),
-    ],
-)
-def test_content_is_told_by_its_lines(content: str, expected: str) -> None:
-    assert content_type(content) == expected
-
-
-def test_auto_chooses_by_media_type_and_content() -> None:
-    sheet = "名前\tHP\tMP\n" + "".join(f"竜{number}\t{number}\t0\n" for number in range(5))
-    auto = chunkers.build(row_context=0)
-    assert len(auto.chunks(Text(sheet, "text/plain", "utf-8"))) == 5
-    assert len(auto.chunks(Text(TABLE, "text/markdown", "utf-8"))) == 4
-    plain = f"# 見出しではない\n{LONG}\n\n{LONG}"
-    assert [chunk.heading for chunk in auto.chunks(Text(plain, "text/plain", "utf-8"))] == ["", ""]
-    assert auto.chunks(Text(f"# 表\n\n{TABLE}", "text/markdown", "utf-8"))[0].heading == "# 表"
-
-
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
@@ -376,35 +306,3 @@ def test_auto_chooses_by_media_type_and_content() -> None:
 def test_sentences_end_where_they_end(text: str, sentences: list[str]) -> None:
     ends = sentence_ends(text)
     assert [text[start:end] for start, end in pairwise([0, *ends])] == sentences
-
-
-def test_tokens_give_windows_that_overlap_each_with_its_place() -> None:
-    content = "validation " * 3000
-    spans = token_spans(content)
-    assert len(spans) == 3000
-    chunks = cut(content, "tokens", size=1024, overlap=64)
-    windows = [(0, 1023), (960, 1983), (1920, 2943), (2880, 2999)]
-    assert [(chunk.start, chunk.end) for chunk in chunks] == [
-        (spans[first][0], spans[last][1]) for first, last in windows
-    ]
-    assert all(chunk.text == content[chunk.start : chunk.end] for chunk in chunks)
-
-
-@pytest.mark.parametrize(("tokens", "number"), [(1, 1), (1024, 1), (1025, 2), (1984, 2), (1985, 3)])
-def test_the_last_window_is_short_and_never_only_overlap(tokens: int, number: int) -> None:
-    chunks = cut("validation " * tokens, "tokens", size=1024, overlap=64)
-    assert len(chunks) == number
-
-
-def test_a_window_of_tokens_stands_under_the_heading_where_it_begins() -> None:
-    content = f"# 手引き\n\n{LONG * 30}\n\n## 導入\n\n{LONG * 30}\n"
-    chunks = cut(content, "tokens", size=512, overlap=0)
-    assert chunks[0].heading_path == ("手引き",)
-    assert chunks[-1].heading_path == ("手引き", "導入")
-    assert "".join(chunk.text for chunk in chunks).replace("\n", "") == content.replace("\n", "")
-
-
-def test_a_long_text_is_counted_block_by_block_and_loses_nothing() -> None:
-    lines = [f"{number} {ENGLISH}" for number in range(5_000)]
-    chunks = cut("\n".join(lines), "tokens", size=4096, overlap=0)
-    assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join("".join(lines).split())

@@ -75,18 +75,12 @@ def load_settings(
     providers declare are loaded if a source may set one of them; with `all_providers`, for all that are installed.
     """
     notices: list[str] = []
-    if config is not None:
-        trusted_folders = [*trusted_folders, config.parent]
-    folder_files = FolderFiles(untrusted_folder, trusted_folders)
+    folder_files = FolderFiles(untrusted_folder, [*trusted_folders, *([config.parent] if config else [])])
     if config is not None:
         configs = [files.ConfigFile(config, files.read_config(config), True)]
     else:
         configs = files.find_configs(config_folders, folder_files.contain, notices)
-    dotenv_folders = [*dotenv_folders, *(file.path.parent for file in configs)]
-    dotenvs = [
-        _read_dotenv(folder, trusted=not folder_files.contain(folder))
-        for folder in reversed(list(dict.fromkeys(dotenv_folders)))
-    ]
+    dotenvs = _read_dotenvs([*dotenv_folders, *(file.path.parent for file in configs)], folder_files)
     declared = all_settings() if all_providers else _settings_in_use(flags, environ, configs, dotenvs)
     values: dict[str, object] = {key: setting.default for key, setting in declared.items() if not setting.derive}
     origins = dict.fromkeys(declared, "default")
@@ -149,10 +143,14 @@ class _Dotenv(NamedTuple):
     trusted: bool
 
 
-def _read_dotenv(folder: Path, *, trusted: bool) -> _Dotenv:
-    notices: list[str] = []
-    path = folder / ".env"
-    return _Dotenv(path, files.read_dotenv(path, notices, trusted=trusted), notices, trusted)
+def _read_dotenvs(folders: Sequence[Path], folder_files: FolderFiles) -> list[_Dotenv]:
+    """Read the `.env` of each folder; the first folder comes last, because what is applied last wins."""
+    dotenvs = []
+    for folder in reversed(list(dict.fromkeys(folders))):
+        notices: list[str] = []
+        path, trusted = folder / ".env", not folder_files.contain(folder)
+        dotenvs.append(_Dotenv(path, files.read_dotenv(path, notices, trusted=trusted), notices, trusted))
+    return dotenvs
 
 
 def _embedding_sections(tables: Sequence[files.Table]) -> list[dict[object, object]]:

@@ -130,11 +130,7 @@ def command(context: click.Context, /, **options: Any) -> None:
     if options["answers"]:
         evaluate_answers(options, settings, existing_tool, shared)
         return
-    judged_set = _load_judged_set(options, settings, existing_tool)
-    if options["half"] is not None:
-        judged_set = judged_set.only_half(options["half"])
-    for notice in judged_set.notices:
-        print_stderr(notice)
+    judged_set = _choose_questions(options, settings, existing_tool)
     plan = _evaluation_plan(options, flags, settings, existing_tool)
     output = options["output_dir"] or files.OUTPUT_DIR
     previous = _load_previous_report(options["against"], judged_set, plan.n_results)
@@ -147,15 +143,31 @@ def command(context: click.Context, /, **options: Any) -> None:
         )  # fmt: skip
     verdict = files.check_gate(evaluation, gate, options["regression_threshold"])
     failed = verdict is not None and verdict.has_regression and options["fail_on_regression"]
-    paths = files.save_reports(evaluation, verdict, output, options["run_file"])
-    if existing_tool is not None:
-        paths += files.keep_report(evaluation, verdict, existing_tool.library.paths.folder)
-    if options["save_baseline"] and not failed:
-        paths += files.save_baseline(evaluation, output, options["baseline_file"])
+    paths = _save_files(evaluation, verdict, output, options, existing_tool, save_baseline=not failed)
     _print_result(evaluation, verdict, paths, as_json=shared.as_json)
     if failed:
         print_stderr("Regression: F1 dropped by more than --regression-threshold.")
         sys.exit(_REGRESSION_EXIT_CODE)
+
+
+def _save_files(
+    evaluation: Evaluation,
+    verdict: BaselineVerdict | None,
+    output: Path,
+    options: dict[str, Any],
+    tool: ExistingTool | None,
+    *,
+    save_baseline: bool,
+) -> list[Path]:
+    """Write the reports, and the baseline if it is wanted; return the paths."""
+    from bunko.evaluation import files
+
+    paths = files.save_reports(evaluation, verdict, output, options["run_file"])
+    if tool is not None:
+        paths += files.keep_report(evaluation, verdict, tool.library.paths.folder)
+    if options["save_baseline"] and save_baseline:
+        paths += files.save_baseline(evaluation, output, options["baseline_file"])
+    return paths
 
 
 def _check_options(context: click.Context, options: dict[str, Any]) -> None:
@@ -204,6 +216,16 @@ def _setting_flags(options: dict[str, Any], existing_tool: ExistingTool | None) 
         return flags
     # The tool's own settings override the library's, and the command line overrides both.
     return existing_tool.search_overrides() | {key: value for key, value in flags.items() if value is not None}
+
+
+def _choose_questions(options: dict[str, Any], settings: Settings, existing_tool: ExistingTool | None) -> JudgedSet:
+    """Load the judged questions, print what there is to say about them, and keep the half that is asked."""
+    judged_set = _load_judged_set(options, settings, existing_tool)
+    if options["half"] is not None:
+        judged_set = judged_set.only_half(options["half"])
+    for notice in judged_set.notices:
+        print_stderr(notice)
+    return judged_set
 
 
 def _load_judged_set(options: dict[str, Any], settings: Settings, existing_tool: ExistingTool | None) -> JudgedSet:
