@@ -28,6 +28,7 @@ HELPER_MODULES = frozenset(
     {
         "checkpoint",
         "long_texts",
+        "model_embedder",
         "names",
         "packages",
         "provider",

@@ -25,6 +25,17 @@ def mean_vector(rows: Sequence[Vectors], weights: Sequence[int]) -> Vectors:
     return unit
 
 
+def join_parts(rows: Vectors, parts_by_text: Sequence[Sequence[str]]) -> Vectors:
+    """Return one row per text from the rows of the parts of all texts."""
+    if len(rows) == len(parts_by_text):
+        return rows
+    vectors, start = [], 0
+    for parts in parts_by_text:
+        vectors.append(mean_vector(list(rows[start : start + len(parts)]), [len(part) for part in parts]))
+        start += len(parts)
+    return np.stack(vectors)
+
+
 def estimate_tokens(text: str) -> int:
     """Return an upper estimate of a text's tokens: a third for each ASCII character, one for any other."""
     ascii_count = len(text.encode("ascii", "ignore"))

@@ -8,11 +8,11 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import RLock, Timer
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from bunko.embedders.model_embedder import ModelEmbedder
 from bunko.embedders.provider import GEMINI_MODEL, MODEL_OPTION, Provider, ProviderOption
-from bunko.embedders.query_cache import QueryCache
 from bunko.errors import EmbedderError, ModelError
 
 if TYPE_CHECKING:
@@ -23,18 +23,12 @@ if TYPE_CHECKING:
     from bunko.types import Vectors
 
 DEFAULT_MODEL = "ruri-v3-30m"
-_BATCH_SIZE = 32  # texts per call: the vectors are stored after each call
 _TOKEN_OUTPUTS = ("last_hidden_state", "token_embeddings")  # one vector per token
 _SENTENCE_OUTPUTS = ("sentence_embedding", "sentence_embeddings", "text_embeds")  # one vector per text
 
 
-class Onnx:
+class Onnx(ModelEmbedder):
     """One model, loaded or not."""
-
-    batch_size = _BATCH_SIZE
-    noise_floor = -1.0
-    is_remote = False
-    is_large = True  # one copy uses all cores of a machine
 
     def __init__(
         self,
@@ -46,20 +40,11 @@ class Onnx:
         idle_seconds: float,
     ) -> None:
         from bunko.local_models.files import LocalModel
-        from bunko.protocols import EmbedderStats
 
-        self._local_model = LocalModel(model, onnx_file)
-        self._max_tokens, self._too_long, self._idle_seconds = max_tokens, too_long, idle_seconds
-        self._lock = RLock()  # held while texts are embedded, and while the model is loaded or unloaded
-        self._cached_checkpoint: Checkpoint | None = None
-        self._size: int | None = None
+        super().__init__(max_tokens=max_tokens, too_long=too_long)
+        self._local_model, self._idle_seconds = LocalModel(model, onnx_file), idle_seconds
         self._loaded_model: OnnxModel | None = None
         self._unload_timer: Timer | None = None
-        self._query_cache = QueryCache()
-        self.stats = EmbedderStats()
-
-    def __repr__(self) -> str:
-        return f"Onnx({self.label})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process loads the model anew.
@@ -77,20 +62,6 @@ class Onnx:
         return f"onnx:{self._local_model.label}"
 
     @property
-    def size(self) -> int:
-        """Return the size of a vector; the model is loaded if its files do not give the size."""
-        with self._lock:
-            self._size = self._size or self._checkpoint().size or len(self._embed(["size"], query=False)[0])
-            return self._size
-
-    @property
-    def name(self) -> str:
-        """Return a name that identifies everything the vectors depend on."""
-        checkpoint = self._checkpoint()
-        limit = f":{self._too_long}-{self._token_limit()}" if self._token_limit() else ""
-        return f"{self.label}:{self.size}{limit}:{checkpoint.digest()}"
-
-    @property
     def is_loaded(self) -> bool:
         """Return whether the model is in memory."""
         return self._loaded_model is not None
@@ -101,27 +72,12 @@ class Onnx:
 
         return missing_package(*RUN_PACKAGES) or self._local_model.missing_reason()
 
-    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return one unit row per text."""
-        import numpy as np
-
-        if not texts:
-            return np.zeros((0, self.size), np.float32)
-        with self._lock:
-            self.stats.texts += len(texts)
-            if not query or len(texts) > 1:
-                return self._embed(texts, query=query)
-            return self._query_cache.vector(texts[0], lambda: self._embed(texts, query=True))
-
     def unload(self) -> None:
         """Free the memory of the model; the next text loads it again."""
         with self._lock:
             self._loaded_model = None
 
     def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
-        import numpy as np
-
-        from bunko.embedders.long_texts import mean_vector
         from bunko.text.subwords import replace_surrogates
 
         with _as_embedder_errors():
@@ -130,35 +86,13 @@ class Onnx:
             clean = [replace_surrogates(text) or " " for text in texts]
             if checkpoint.lowercase:
                 prompt, clean = prompt.lower(), [text.lower() for text in clean]
-            parts_by_text = self._fit_texts(model, clean, prompt)
-            flat = [prompt + part for parts in parts_by_text for part in parts]
-            rows = self._vectors(model, flat)
+            vectors = self._embed_in_parts(
+                clean,
+                lambda parts: model.token_counts([prompt + part for part in parts]),
+                lambda parts: self._vectors(model, [prompt + part for part in parts]),
+            )
             self._unload_later()
-        if len(flat) == len(texts):
-            return rows
-        vectors, start = [], 0
-        for parts in parts_by_text:
-            vectors.append(mean_vector(list(rows[start : start + len(parts)]), [len(part) for part in parts]))
-            start += len(parts)
-        return np.stack(vectors)
-
-    def _fit_texts(self, model: OnnxModel, texts: list[str], prompt: str) -> list[list[str]]:
-        """Split each text into parts that fit the model with the prompt, or return only its beginning."""
-        from bunko.embedders.long_texts import split_to_fit
-
-        max_tokens = self._token_limit()
-        if max_tokens is None:
-            return [[text] for text in texts]
-
-        def count_tokens(parts: Sequence[str]) -> list[int]:
-            return model.token_counts([prompt + part for part in parts])
-
-        parts_by_text = [
-            split_to_fit(text, count, max_tokens, count_tokens)
-            for text, count in zip(texts, count_tokens(texts), strict=True)
-        ]
-        self.stats.too_long += sum(len(parts) > 1 for parts in parts_by_text)
-        return [parts[:1] for parts in parts_by_text] if self._too_long == "cut" else parts_by_text
+        return vectors
 
     def _vectors(self, model: OnnxModel, texts: list[str]) -> Vectors:
         """Return one unit row per text: of its tokens, pooled as the model was trained."""
@@ -204,29 +138,22 @@ class Onnx:
             )
         return files
 
-    def _checkpoint(self) -> Checkpoint:
-        """Return the configuration of the model; what its files do not say comes from the catalogue."""
+    def _read_checkpoint(self) -> Checkpoint:
+        """Read the configuration of the model; what its files do not say comes from the catalogue."""
         from functools import partial
 
         from bunko.embedders.checkpoint import known_prompts, read_configuration, read_optional_file
 
-        with self._lock:
-            if self._cached_checkpoint is None:
-                files, known = self._files(), self._local_model.known
-                self._cached_checkpoint = read_configuration(
-                    files.configuration,
-                    files.label,
-                    files.digest(),
-                    partial(read_optional_file, files.configuration),
-                    known.prompts if known else known_prompts(files.label),
-                    default_pooling=known.pooling if known else "mean",
-                    setting="embedding.model",
-                )
-            return self._cached_checkpoint
-
-    def _token_limit(self) -> int | None:
-        limits = [limit for limit in (self._max_tokens, self._checkpoint().max_tokens) if limit]
-        return min(limits, default=None)
+        files, known = self._files(), self._local_model.known
+        return read_configuration(
+            files.configuration,
+            files.label,
+            files.digest(),
+            partial(read_optional_file, files.configuration),
+            known.prompts if known else known_prompts(files.label),
+            default_pooling=known.pooling if known else "mean",
+            setting="embedding.model",
+        )
 
     def _unload_later(self) -> None:
         if self._unload_timer is not None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from functools import partial
-from threading import Event, RLock, Thread
+from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
+from bunko.embedders.model_embedder import ModelEmbedder
 from bunko.embedders.names import display_name
 from bunko.embedders.provider import LOCAL_MODEL_ARGUMENTS, Provider, ProviderAlias, ProviderOption
-from bunko.embedders.query_cache import QueryCache
 from bunko.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -27,20 +27,14 @@ if TYPE_CHECKING:
 
 PLAMO = "pfnet/plamo-embedding-1b"
 _PACKAGES = ("torch", "transformers", "psutil")
-_BATCH_SIZE = 32  # texts per call: the vectors are stored after each call
 # When memory is low, a model is unloaded this many seconds after its last use. Not at once: an import pauses between
 # two batches, and loading takes longer than this.
 _LOW_MEMORY_IDLE_SECONDS = 5.0
 _MEMORY_CHECK_SECONDS = 30.0  # seconds between two memory checks while a model is idle
 
 
-class Transformers:
+class Transformers(ModelEmbedder):
     """One model, loaded or not."""
-
-    batch_size = _BATCH_SIZE
-    noise_floor = -1.0
-    is_remote = False
-    is_large = True  # one copy for each GPU, or for each machine
 
     def __init__(
         self,
@@ -56,25 +50,16 @@ class Transformers:
         low_memory_idle: float,
     ) -> None:
         from bunko.embedders.checkpoint import ModelLocation
-        from bunko.protocols import EmbedderStats
 
+        super().__init__(max_tokens=max_tokens, too_long=too_long)
         self._location = ModelLocation(model)
         self._device, self._device_batch, self._trust_remote_code = device, device_batch, trust_remote_code
-        self._max_tokens, self._too_long = max_tokens, too_long
         self._idle_seconds, self._low_memory_idle = idle_seconds, low_memory_idle
         self._memory_threshold = memory_threshold
-        self._lock = RLock()  # held while texts are embedded, and while the model is loaded or unloaded
-        self._cached_checkpoint: Checkpoint | None = None
-        self._size: int | None = None
         self._loaded_model: LoadedModel | None = None
         self._load_count = 0
         self._last_used = 0.0
         self._wake = Event()
-        self._query_cache = QueryCache()
-        self.stats = EmbedderStats()
-
-    def __repr__(self) -> str:
-        return f"Transformers({self.label})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process loads the model anew.
@@ -94,21 +79,6 @@ class Transformers:
     def label(self) -> str:
         """Return the provider and the model."""
         return f"transformers:{self._location.label}"
-
-    @property
-    def size(self) -> int:
-        """Return the size of a vector; the model is loaded if its files do not give the size."""
-        with self._lock:
-            self._size = self._size or self._checkpoint().size or len(self._embed(["size"], query=False)[0])
-            return self._size
-
-    @property
-    def name(self) -> str:
-        """Return a name that identifies everything the vectors depend on."""
-        checkpoint = self._checkpoint()
-        code = ":code" if checkpoint.has_code and self._trust_remote_code else ""
-        limit = f":{self._too_long}-{self._token_limit()}" if self._token_limit() else ""
-        return f"{self.label}:{self.size}{limit}{code}:{checkpoint.digest()}"
 
     @property
     def is_loaded(self) -> bool:
@@ -136,18 +106,6 @@ class Transformers:
                 return f"{untrusted_code_message(checkpoint.label)}. {TRUST_HINT}"
         return ""
 
-    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return one unit row per text; documents may download a missing model, queries do not."""
-        import numpy as np
-
-        if not texts:
-            return np.zeros((0, self.size), np.float32)
-        with self._lock:
-            self.stats.texts += len(texts)
-            if not query or len(texts) > 1:
-                return self._embed(texts, query=query)
-            return self._query_cache.vector(texts[0], lambda: self._embed(texts, query=True))
-
     def unload(self) -> None:
         """Free the memory of the model; the next text loads it again."""
         from bunko.embedders.torch_model import release_memory
@@ -160,50 +118,29 @@ class Transformers:
             release_memory()
         _log().debug("Unloaded %s", self.label)
 
-    def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
-        import numpy as np
+    def _name_suffix(self) -> str:
+        return ":code" if self._checkpoint().has_code and self._trust_remote_code else ""
 
-        from bunko.embedders.long_texts import mean_vector
+    def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
         from bunko.text.subwords import replace_surrogates
 
-        model = self._load_model(fetch=not query)
+        model, known_long = self._load_model(fetch=not query), self.stats.too_long
         try:
-            clean = [replace_surrogates(text) or " " for text in texts]
-            parts_by_text = self._fit_texts(model, clean, query)
-            flat = [part for parts in parts_by_text for part in parts]
-            rows = model.vectors(flat, query=query, max_tokens=self._token_limit(), on_call=self._count_call)
+            return self._embed_in_parts(
+                [replace_surrogates(text) or " " for text in texts],
+                partial(model.token_counts, query=query),
+                partial(model.vectors, query=query, max_tokens=self._token_limit(), on_call=self._count_call),
+            )
         finally:
             self._last_used = monotonic()
             self._wake.set()
-        if len(flat) == len(texts):
-            return rows
-        vectors, start = [], 0
-        for parts in parts_by_text:
-            vectors.append(mean_vector(list(rows[start : start + len(parts)]), [len(part) for part in parts]))
-            start += len(parts)
-        return np.stack(vectors)
+            self._report_long(self.stats.too_long - known_long)
 
-    def _fit_texts(self, model: LoadedModel, texts: list[str], query: bool) -> list[list[str]]:
-        """Split each text into parts that fit the model, or return only its beginning."""
-        from bunko.embedders.long_texts import split_to_fit
-
-        max_tokens = self._token_limit()
-        if max_tokens is None:
-            return [[text] for text in texts]
-        parts_by_text, long_count = [], 0
-        for text, token_count in zip(texts, model.token_counts(texts, query=query), strict=True):
-            parts = [text]
-            if token_count > max_tokens:
-                long_count += 1
-                count_tokens = partial(model.token_counts, query=query)
-                parts = split_to_fit(text, token_count, max_tokens, count_tokens)
-            parts_by_text.append(parts[:1] if self._too_long == "cut" else parts)
-        if long_count:
-            self.stats.too_long += long_count
+    def _report_long(self, count: int) -> None:
+        if count:
             action = "cut" if self._too_long == "cut" else "embedded in parts"
-            subject = "1 text was" if long_count == 1 else f"{long_count} texts were"
+            subject = "1 text was" if count == 1 else f"{count} texts were"
             _log().warning("%s too long for %s, and %s.", subject, display_name(self.label), action)
-        return parts_by_text
 
     def _load_model(self, *, fetch: bool) -> LoadedModel:
         from bunko.embedders.checkpoint import has_weights
@@ -239,15 +176,8 @@ class Transformers:
             Thread(target=_unload_when_idle, args=thread_args, name="bunko-unload", daemon=True).start()
         return self._loaded_model
 
-    def _checkpoint(self) -> Checkpoint:
-        with self._lock:
-            if self._cached_checkpoint is None:
-                self._cached_checkpoint = self._location.read_checkpoint()
-            return self._cached_checkpoint
-
-    def _token_limit(self) -> int | None:
-        limits = [limit for limit in (self._max_tokens, self._checkpoint().max_tokens) if limit]
-        return min(limits, default=None)
+    def _read_checkpoint(self) -> Checkpoint:
+        return self._location.read_checkpoint()
 
     def _count_call(self) -> None:
         self.stats.calls += 1
