@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from bunko.lazy_dataclass import dataclass
 from bunko.types import WHOLE_FILE, Chunk, Document, LineSpan, SourceEntry
 from bunko.types.pickling import reduce_to_fields
 

@@ -12,8 +12,6 @@ LEFT_OUT_MODULES = (
         for name in ("evaluate", "evaluate_answers", "evaluation_output", "init_test_db", "judge", "sweep")
     ),
     "interfaces/cli/tune.py",
-    # What only a mistake in the code can show.
-    "lazy_dataclass.py",
     # What assistants and programs read.
     "interfaces/chat/prompts.py",
     "interfaces/chat/sources.py",

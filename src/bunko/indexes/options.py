@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
-
-from bunko.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

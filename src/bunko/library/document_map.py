@@ -8,10 +8,10 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bunko.lazy_dataclass import dataclass
 from bunko.records import NO_FILTER
 from bunko.types import Tool
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from bunko.lazy_dataclass import dataclass
 from bunko.library.assistant_names import AssistantNames, assistant_names
 from bunko.library.llm import ChatModels
 from bunko.library.search import Searcher

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bunko.errors import SettingsError, SourceError
-from bunko.lazy_dataclass import dataclass
 from bunko.text.normalise import escape_surrogates
 
 # The name of the tool that a folder given with --docs-dir becomes.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from bunko.lazy_dataclass import dataclass
 from bunko.readers import code, default_suffixes
 from bunko.settings import Settings
 from bunko.settings.folder_limits import FOLDER_LIMITS, INTERNAL_FOLDERS

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from bunko.lazy_dataclass import dataclass
 from bunko.types import Chunk, Fingerprint, Problem, SourceEntry, Text
 from bunko.types.entry_table import EntryTable
 

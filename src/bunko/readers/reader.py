@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from bunko.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from bunko.types import Text

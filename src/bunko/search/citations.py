@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from bunko.errors import QueryError
-from bunko.lazy_dataclass import dataclass
 from bunko.protocols import Store
 from bunko.readers.outline import unify_line_ends
 from bunko.readers.places import PLACE_PATTERN, find_place

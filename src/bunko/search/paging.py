@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from bunko.errors import QueryError
-from bunko.lazy_dataclass import dataclass
 from bunko.search.passages import Passage
 from bunko.search.request import MAX_HITS
 from bunko.text.hidden_chars import remove_hidden_chars

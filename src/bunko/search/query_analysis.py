@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from bunko.lazy_dataclass import dataclass
 from bunko.records import GRAM_WEIGHT, QueryTerm
 from bunko.text import analyzer, bridge, ngrams
 from bunko.text.light_words import MAX_LIGHT_WEIGHT, query_weight

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from bunko.errors import QueryError
-from bunko.lazy_dataclass import dataclass
 from bunko.records import NO_FILTER, Filter
 from bunko.text.normalise import escape_surrogates
 from bunko.types import FUSIONS, MODES, Fusion, Mode

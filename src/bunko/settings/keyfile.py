@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 from bunko.errors import SettingsError
-from bunko.lazy_dataclass import dataclass
 
 FILE_SUFFIX = "_file"  # suffix of a setting that names the file of a secret; upper case in the environment
 # Where container engines mount secrets, readable by everybody in the container. Nobody else is in there.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-from bunko.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from bunko.protocols import Source

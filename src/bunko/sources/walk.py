@@ -7,10 +7,10 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from bunko.errors import SourceError
-from bunko.lazy_dataclass import dataclass
 from bunko.readers import unavailable_readers
 from bunko.sources.gitignore import PathPatterns, parse_patterns
 from bunko.sources.vaults import is_vault_internal

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain
 
-from bunko.lazy_dataclass import dataclass
 from bunko.readers import unavailable_readers
 from bunko.types import Problem
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from bunko.lazy_dataclass import dataclass
 from bunko.types.build_info import NOT_BUILT, BuildInfo
 from bunko.types.pickling import reduce_to_fields
 from bunko.types.tool_options import NO_OPTIONS, ToolOptions
@@ -149,7 +147,7 @@ class SourceEntry:
         return self.modified_ns if self.seen_ns - self.modified_ns > RACY_NS else 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ExcerptEntry(SourceEntry):
     """One of many entries in a file; scanning has already read it, or found a problem with it.
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
-
-from bunko.lazy_dataclass import dataclass
 
 ALL_TOOLS = "*"  # in place of names: every tool, those to come included
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from bunko.lazy_dataclass import dataclass
 
 _TYPES: dict[str, type] = {
     "words": int, "grams": int, "chunker": dict, "tokenizer": str, "embedder": str,

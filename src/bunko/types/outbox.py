@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
-
-from bunko.lazy_dataclass import dataclass
 
 # answered: the answer is known, but not all of it was sent; failed: it cannot be sent.
 OutboxState = Literal["waiting", "answered", "done", "failed"]

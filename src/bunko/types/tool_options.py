@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from bunko.errors import SettingsError
-from bunko.lazy_dataclass import dataclass
 
 # How much text a hit returns.
 Extract = Literal["chunk", "snippet", "entry", "section", "full"]

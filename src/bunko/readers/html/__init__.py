@@ -6,7 +6,8 @@ tables, so that a folder of saved pages and a crawled site are chunked like any 
 
 from __future__ import annotations
 
-from bunko.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from bunko.readers.reader import Reader
 from bunko.types import Text
 
