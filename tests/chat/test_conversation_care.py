@@ -102,18 +102,31 @@ def test_a_tool_that_needs_consent_is_called_only_after_it(is_confirmed: bool) -
     shelf, questions = Shelf(), []
 
     async def confirm(name: str, arguments: Mapping[str, Any]) -> bool:
-        await anyio.sleep(0.6)  # longer than an answer may take
         questions.append((name, dict(arguments)))
         return is_confirmed
 
     call = Reply(calls=[("delete_everything", '{"path": "/"}')])
     with chat_service(call, Reply("Done.")) as service:
-        (reply,) = converse(
-            service, shelf=shelf, confirmed_tools=["delete_*"], events=ChatEvents(confirm=confirm),
-            limits=ChatLimits(seconds=0.5),
-        )  # fmt: skip
+        (reply,) = converse(service, shelf=shelf, confirmed_tools=["delete_*"], events=ChatEvents(confirm=confirm))
     assert questions == [("delete_everything", {"path": "/"})]
     assert bool(shelf.calls) == is_confirmed
+    assert (reply.text, reply.notices) == ("Done.", [])
+
+
+@pytest.mark.slow
+def test_the_time_that_a_person_takes_to_consent_does_not_count() -> None:
+    shelf = Shelf()
+
+    async def confirm(name: str, arguments: Mapping[str, Any]) -> bool:
+        await anyio.sleep(5.5)  # longer than an answer may take
+        return True
+
+    with chat_service(Reply(calls=[("delete_everything", "{}")]), Reply("Done.")) as service:
+        (reply,) = converse(
+            service, shelf=shelf, confirmed_tools=["delete_*"], events=ChatEvents(confirm=confirm),
+            limits=ChatLimits(seconds=5),
+        )  # fmt: skip
+    assert len(shelf.calls) == 1
     assert (reply.text, reply.notices) == ("Done.", [])
 
 
