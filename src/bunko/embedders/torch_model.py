@@ -14,6 +14,7 @@ import numpy as np
 
 from bunko.embedders.checkpoint import Checkpoint
 from bunko.errors import EmbedderError
+from bunko.local_models.pooling import unit_vectors
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
@@ -105,7 +106,7 @@ class LoadedModel:
             for index, row in zip(indexes, batch_rows, strict=True):
                 rows[index] = row
             start += len(indexes)
-        return _unit_vectors(np.stack(rows))
+        return unit_vectors(np.stack(rows))
 
     def _embed_batch(
         self, texts: list[str], query: bool, max_tokens: int | None, on_call: Callable[[], None]
@@ -224,14 +225,6 @@ def _choose_device(torch: Any, requested: Device) -> str:
     if not availability[requested]():
         raise EmbedderError(f"torch finds no {requested} device", hint="Set embedding.device to auto or cpu.")
     return requested
-
-
-def _unit_vectors(rows: Vectors) -> Vectors:
-    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-    # A zero vector is replaced: every text needs a unit vector.
-    rows[lengths[:, 0] == 0, 0] = lengths[lengths == 0] = 1.0
-    unit: Vectors = (rows / lengths).astype(np.float32)
-    return unit
 
 
 @contextmanager

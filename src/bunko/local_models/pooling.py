@@ -28,7 +28,7 @@ def pool_tokens(states: NDArray[Any], mask: NDArray[Any], pooling: str) -> NDArr
 
 
 def unit_vectors(rows: Vectors) -> Vectors:
-    """Return rows of unit length; a zero row, which a few texts may have, becomes the first axis."""
+    """Return rows of unit length; a zero row becomes the first axis, because every text needs a direction."""
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     rows[lengths[:, 0] == 0, 0] = lengths[lengths == 0] = 1.0
     unit: Vectors = (rows / lengths).astype(np.float32)
