@@ -44,11 +44,19 @@ class Moments:
 
     def mean_and_spread(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
         """Return the mean and the standard deviation of the products of a vector with all others, to 4 decimals."""
-        count, (total, squares) = max(self.count, 1), self.sums(vector)
-        mean = total / count
-        return round(mean, 4), round(sqrt(max(squares / count - mean * mean, 0.0)), 4)
+        return mean_and_spread(self.count, *self.sums(vector))
 
     def sums(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
         """Return the sum of the products of a vector with all others, and the sum of their squares."""
         query = vector.astype(np.float64)
         return float(self.total @ query), float(query @ self.products @ query)
+
+
+def mean_and_spread(count: int, total: float, squares: float) -> tuple[float, float]:
+    """Return the mean and the standard deviation of values from their count, their sum and the sum of their squares.
+
+    Rounded to 4 decimals, so that they do not depend on how rows are spread over segments.
+    """
+    mean = total / max(count, 1)
+    variance = squares / max(count, 1) - mean * mean
+    return round(mean, 4), round(sqrt(max(variance, 0.0)), 4)

@@ -6,13 +6,14 @@ The mean and spread of all cosines are returned too: a cosine alone says little,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite, sqrt
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bunko.indexes.embedded.candidates import candidates
 from bunko.indexes.embedded.snapshot import Snapshot, TopK
+from bunko.indexes.moments import mean_and_spread
 from bunko.records import NearestRows
 
 if TYPE_CHECKING:
@@ -61,10 +62,7 @@ def nearest(
     ranking = top.ranking()
     if not all(map(isfinite, (total, *ranking.scores))):
         raise ValueError("the index has vectors that are not numbers")
-    mean = total / max(row_count, 1)
-    spread = sqrt(max(squares / max(row_count, 1) - mean * mean, 0.0))
-    # Rounded, so that they do not depend on how rows are spread over segments.
-    return NearestRows(ranking, vector, round(mean, 4), round(spread, 4))
+    return NearestRows(ranking, vector, *mean_and_spread(row_count, total, squares))
 
 
 def sampled_recall(snapshot: Snapshot, k: int, sample_count: int) -> tuple[int, int] | None:
