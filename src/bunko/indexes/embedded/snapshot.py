@@ -65,6 +65,10 @@ class SegmentView:
         """Return how many rows are alive."""
         return len(self.segment) if self.alive is None else int(np.count_nonzero(self.alive))
 
+    def alive_rows(self) -> npt.NDArray[np.intp]:
+        """Return the positions of the rows that are alive."""
+        return np.arange(len(self.segment)) if self.alive is None else np.flatnonzero(self.alive)
+
     def term_count(self) -> int:
         """Return the number of terms in the rows that are alive."""
         lengths = self.segment.lengths
@@ -106,9 +110,11 @@ class Snapshot:
         self.generation = generation
         self.size = sum(view.size() for view in self.views)
         self.average_length = max(1.0, sum(view.term_count() for view in self.views) / max(1, self.size))
-        self.row_offsets = [0]
-        for view in self.views[:-1]:
-            self.row_offsets.append(self.row_offsets[-1] + len(view.segment))
+        self.row_offsets: list[int] = []  # the number of the first row of each segment
+        next_row = 0
+        for view in self.views:
+            self.row_offsets.append(next_row)
+            next_row += len(view.segment)
         self.last_lookup: Any = None  # the last lookup of `bm25`, which both arms of a search need
 
     def masks(self, document_ids: npt.NDArray[np.int64] | None) -> list[npt.NDArray[np.bool_] | None]:
@@ -128,10 +134,7 @@ class Snapshot:
 
     def alive_rows(self) -> npt.NDArray[np.int64]:
         """Return all rows that are alive."""
-        row_arrays = [
-            (np.arange(len(view.segment)) if view.alive is None else np.flatnonzero(view.alive)) + offset
-            for view, offset in zip(self.views, self.row_offsets, strict=True)
-        ]
+        row_arrays = [view.alive_rows() + offset for view, offset in zip(self.views, self.row_offsets, strict=True)]
         return np.concatenate(row_arrays) if row_arrays else np.empty(0, np.int64)
 
 

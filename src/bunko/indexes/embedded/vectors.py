@@ -77,7 +77,7 @@ def sampled_recall(snapshot: Snapshot, k: int, sample_count: int) -> tuple[int, 
     exact = Snapshot([view.without_signs() for view in snapshot.views], snapshot.generation)
     masks = snapshot.masks(None)
     for view in large_views:
-        alive_rows = np.arange(len(view.segment)) if view.alive is None else np.flatnonzero(view.alive)
+        alive_rows = view.alive_rows()
         for row in alive_rows[:: max(1, len(alive_rows) // sample_count)][:sample_count].tolist():
             vector = view.segment.vectors[row]
             expected = nearest(exact, vector, k, masks=masks).ranking.scores

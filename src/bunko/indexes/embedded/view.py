@@ -29,7 +29,7 @@ class EmbeddedView(Snapshot):
 
     def rows(self) -> list[int]:
         """Return all rows that are alive, in the order they were written."""
-        rows: list[int] = self.alive_rows().tolist() if self.size else []
+        rows: list[int] = self.alive_rows().tolist()
         return rows
 
     def chunk_ids(self, rows: Sequence[int]) -> list[int]:
@@ -41,7 +41,7 @@ class EmbeddedView(Snapshot):
         """Return the rows of those of these chunks that are alive, in the same order."""
         wanted = np.array(chunk_ids, np.int64)
         found = np.full(len(wanted), -1, np.int64)
-        for view, offset in zip(self.views, self.row_offsets, strict=False):
+        for view, offset in zip(self.views, self.row_offsets, strict=True):
             positions = view.positions_of(wanted)
             found[positions >= 0] = positions[positions >= 0] + offset
         rows: list[int] = found[found >= 0].tolist()
