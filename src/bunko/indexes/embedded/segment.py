@@ -38,12 +38,15 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(dtype)
     for name, dtype in {
         "chunk_ids": np.int64, "document_ids": np.int64, "order": np.uint64, "lengths": np.int32,
-        "vectors": np.float32, **{f"codes.{name}": dtype for name, dtype in codes.DTYPES.items()},
+        "vectors": np.float32, **{f"codes.{code}": code_dtype for code, code_dtype in codes.DTYPES.items()},
         "sentences.starts": np.int64, "sentences.vectors": np.int8,
         "words.keys": np.uint64, "words.starts": np.int64, "words.rows": np.int32, "words.counts": np.uint16,
         "grams.keys": np.uint64, "grams.starts": np.int64, "grams.rows": np.int32, "grams.counts": np.uint16,
     }.items()
 }  # fmt: skip
+_COLUMNS = ("chunk_ids", "document_ids", "order", "lengths")
+_POSTINGS = ("words", "grams")
+_POSTINGS_ARRAYS = ("keys", "starts", "rows", "counts")
 _FLOAT_ARRAYS = [name for name, dtype in _DTYPES.items() if dtype.kind == "f"]
 
 
@@ -53,10 +56,10 @@ class Segment:
 
     chunk_ids: npt.NDArray[np.int64]
     document_ids: npt.NDArray[np.int64]
-    order: npt.NDArray[np.uint64]
-    lengths: npt.NDArray[np.int32]
+    order: npt.NDArray[np.uint64]  # sort keys among equal scores
+    lengths: npt.NDArray[np.int32]  # in terms
     words: Postings
-    grams: Postings
+    grams: Postings  # of character n-grams, without counts
     vectors: Vectors  # zeros for a chunk without a vector; no columns if no chunk has one
     codes: Codes  # of the vectors; only in large segments
     sentences: Sentences
@@ -78,16 +81,16 @@ def build(rows: Sequence[StoredChunk], dimension: int, stamp: dict[str, Any]) ->
     ends = np.cumsum([len(row.term_counts) for row in rows], dtype=np.int64)
     term_totals = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))[np.concatenate(([0], ends))]
     return Segment(
-        np.array([row.chunk_id for row in rows], np.int64),
-        np.array([row.document_id for row in rows], np.int64),
-        np.array([row.tiebreak_order for row in rows], np.uint64),
-        np.diff(term_totals).astype(np.int32),
-        postings.build([row.term_keys for row in rows], [row.term_counts for row in rows]),
-        postings.build_presence(*ngrams.occurrences([join_lines(row.text) for row in rows])),
-        vectors,
-        codes.encode(vectors),
-        sentences.collect(rows, dimension),
-        stamp,
+        chunk_ids=np.array([row.chunk_id for row in rows], np.int64),
+        document_ids=np.array([row.document_id for row in rows], np.int64),
+        order=np.array([row.tiebreak_order for row in rows], np.uint64),
+        lengths=np.diff(term_totals).astype(np.int32),
+        words=postings.build([row.term_keys for row in rows], [row.term_counts for row in rows]),
+        grams=postings.build_presence(*ngrams.occurrences([join_lines(row.text) for row in rows])),
+        vectors=vectors,
+        codes=codes.encode(vectors),
+        sentences=sentences.collect(rows, dimension),
+        stamp=stamp,
     )
 
 
@@ -101,13 +104,13 @@ def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | N
     )
     sizes = [len(segment) for segment in segments]
     return Segment(
-        *_merge_ids(segments, alive),
-        postings.merge([segment.words for segment in segments], sizes, alive),
-        postings.merge([segment.grams for segment in segments], sizes, alive),
-        vectors,
-        codes.encode(vectors, _merged_moments(segments, alive, len(vectors))),
-        merged_sentences,
-        stamp,
+        **_merge_columns(segments, alive),
+        words=postings.merge([segment.words for segment in segments], sizes, alive),
+        grams=postings.merge([segment.grams for segment in segments], sizes, alive),
+        vectors=vectors,
+        codes=codes.encode(vectors, _merged_moments(segments, alive, len(vectors))),
+        sentences=merged_sentences,
+        stamp=stamp,
     )
 
 
@@ -136,14 +139,14 @@ def merge_into(
     sizes = [len(segment) for segment in segments]
     words = postings.Merger([segment.words for segment in segments], sizes, alive)
     grams = postings.Merger([segment.grams for segment in segments], sizes, alive)
-    merged = Segment(
-        *_merge_ids(segments, alive),
-        Postings(words.keys, words.starts, np.empty(0, np.int32), np.empty(0, np.uint16)),
-        Postings(grams.keys, grams.starts, np.empty(0, np.int32), np.empty(0, np.uint16)),
-        np.empty((0, dimension), np.float32),
-        merged_codes,
-        Sentences(starts, np.empty((0, dimension), np.int8)),
-        stamp,
+    merged = Segment(  # without the arrays that are streamed
+        **_merge_columns(segments, alive),
+        words=Postings(words.keys, words.starts, np.empty(0, np.int32), np.empty(0, np.uint16)),
+        grams=Postings(grams.keys, grams.starts, np.empty(0, np.int32), np.empty(0, np.uint16)),
+        vectors=np.empty((0, dimension), np.float32),
+        codes=merged_codes,
+        sentences=Sentences(starts, np.empty((0, dimension), np.int8)),
+        stamp=stamp,
     )
     streams: dict[str, npt.NDArray[Any] | array_file.ArrayStream] = {
         "vectors": array_file.ArrayStream((rows, dimension), np.float32, lambda: _vector_batches(segments, alive)),
@@ -158,16 +161,11 @@ def merge_into(
     array_file.save_arrays(path, _arrays(merged) | streams, format_version=FORMAT, stamp=stamp, durable=durable)
 
 
-def _merge_ids(
+def _merge_columns(
     segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    """Return chunk ids, document ids, order and lengths of the rows that are alive."""
-    return (
-        _concatenate_alive(segments, alive, "chunk_ids"),
-        _concatenate_alive(segments, alive, "document_ids"),
-        _concatenate_alive(segments, alive, "order"),
-        _concatenate_alive(segments, alive, "lengths"),
-    )
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays with one value for each row, of the rows that are alive."""
+    return {name: _concatenate_alive(segments, alive, name) for name in _COLUMNS}
 
 
 def _concatenate_alive(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None], name: str) -> Any:
@@ -202,19 +200,15 @@ def _merged_moments(
 
 def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:
     arrays: dict[str, npt.NDArray[Any]] = {
-        "chunk_ids": segment.chunk_ids,
-        "document_ids": segment.document_ids,
-        "order": segment.order,
-        "lengths": segment.lengths,
+        **{name: getattr(segment, name) for name in _COLUMNS},
         "vectors": segment.vectors,
         **{f"codes.{name}": array for name, array in segment.codes._asdict().items()},
         "sentences.starts": segment.sentences.starts,
         "sentences.vectors": segment.sentences.vectors,
     }
-    for lane in ("words", "grams"):
-        lane_postings: Postings = getattr(segment, lane)
-        for name in ("keys", "starts", "rows", "counts"):
-            arrays[f"{lane}.{name}"] = getattr(lane_postings, name)
+    for part in _POSTINGS:
+        for name in _POSTINGS_ARRAYS:
+            arrays[f"{part}.{name}"] = getattr(getattr(segment, part), name)
     return arrays
 
 
@@ -227,21 +221,18 @@ def load(path: Path, *, check: bool = False) -> Segment:
         path, format_version=FORMAT, verify_checksum=check or None, check_values=_check_values
     )
     _check_shapes(arrays)
-    lanes = {
-        lane: Postings(*(arrays[f"{lane}.{name}"] for name in ("keys", "starts", "rows", "counts")))
-        for lane in ("words", "grams")
-    }
+    words, grams = (Postings(*(arrays[f"{part}.{name}"] for name in _POSTINGS_ARRAYS)) for part in _POSTINGS)
     return Segment(
-        arrays["chunk_ids"],
-        arrays["document_ids"],
-        arrays["order"],
-        arrays["lengths"],
-        lanes["words"],
-        lanes["grams"],
-        arrays["vectors"],
-        Codes(*(arrays[f"codes.{name}"] for name in Codes._fields)),
-        Sentences(arrays["sentences.starts"], arrays["sentences.vectors"]),
-        stamp,
+        chunk_ids=arrays["chunk_ids"],
+        document_ids=arrays["document_ids"],
+        order=arrays["order"],
+        lengths=arrays["lengths"],
+        words=words,
+        grams=grams,
+        vectors=arrays["vectors"],
+        codes=Codes(*(arrays[f"codes.{name}"] for name in Codes._fields)),
+        sentences=Sentences(arrays["sentences.starts"], arrays["sentences.vectors"]),
+        stamp=stamp,
     )
 
 
@@ -253,7 +244,7 @@ def _check_shapes(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     row_count = shapes["chunk_ids"]
     fits = (
         len(row_count) == 1
-        and all(shapes[name] == row_count for name in ("document_ids", "order", "lengths"))
+        and all(shapes[name] == row_count for name in _COLUMNS)
         and len(shapes["vectors"]) == 2
         and shapes["vectors"][:1] == row_count
         and codes.fit_shape(Codes(*(arrays[f"codes.{name}"] for name in Codes._fields)), shapes["vectors"])
@@ -264,11 +255,11 @@ def _check_shapes(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         and bool((np.diff(arrays["sentences.starts"]) >= 0).all())
         and bool((arrays["lengths"] >= 0).all())
     )
-    for lane in ("words", "grams"):
-        keys, starts, rows, counts = (shapes[f"{lane}.{name}"] for name in ("keys", "starts", "rows", "counts"))
+    for part in _POSTINGS:
+        keys, starts, rows, counts = (shapes[f"{part}.{name}"] for name in _POSTINGS_ARRAYS)
         fits = fits and len(keys) == 1 and starts == (keys[0] + 1,) and len(rows) == 1
-        fits = fits and counts == (rows if lane == "words" else (0,))
-        fits = fits and int(arrays[f"{lane}.starts"][-1]) == rows[0]
+        fits = fits and counts == (rows if part == "words" else (0,))
+        fits = fits and int(arrays[f"{part}.starts"][-1]) == rows[0]
     if not fits:
         raise DamagedArrayFile("The index file has arrays that do not fit together")
 
@@ -278,8 +269,8 @@ def _check_values(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     _check_shapes(arrays)
     row_count = len(arrays["chunk_ids"])
     is_valid = bool(all(np.isfinite(arrays[name]).all() for name in _FLOAT_ARRAYS))
-    for lane in ("words", "grams"):
-        keys, starts, rows = (arrays[f"{lane}.{name}"] for name in ("keys", "starts", "rows"))
+    for part in _POSTINGS:
+        keys, starts, rows = (arrays[f"{part}.{name}"] for name in ("keys", "starts", "rows"))
         is_valid = is_valid and bool((keys[1:] > keys[:-1]).all() and (starts[1:] >= starts[:-1]).all())
         is_valid = is_valid and int(starts[0]) == 0
         is_valid = is_valid and (not len(rows) or (int(rows.min()) >= 0 and int(rows.max()) < row_count))
