@@ -101,17 +101,15 @@ def matches(snapshot: Snapshot, terms: Sequence[QueryTerm], rows: Sequence[int])
         view_index, segment_row = snapshot.locate(rows[0])
         return [_matches_of(snapshot.views[view_index], terms, spans[view_index], segment_row)]
     is_match = np.zeros((len(rows), len(terms)), bool)
-    locations = np.array([snapshot.locate(row) for row in rows], np.int32).reshape(-1, 2)
-    for view_index in np.unique(locations[:, 0]):
-        selected = np.flatnonzero(locations[:, 0] == view_index)
-        segment_rows = locations[selected, 1]
+    for view_index, selected, positions in snapshot.split_by_segment(rows):
+        segment_rows = positions.astype(np.int32)  # as the lists are: else they would be converted
         view = snapshot.views[view_index]
         for i, (term, (begin, end)) in enumerate(zip(terms, spans[view_index], strict=True)):
             if begin < end:
                 listed_rows = (view.segment.grams if term.is_gram else view.segment.words).rows[begin:end]
-                positions = listed_rows.searchsorted(segment_rows)
-                positions[positions == len(listed_rows)] = 0
-                is_match[selected, i] = listed_rows[positions] == segment_rows
+                list_positions = listed_rows.searchsorted(segment_rows)
+                list_positions[list_positions == len(listed_rows)] = 0
+                is_match[selected, i] = listed_rows[list_positions] == segment_rows
     table: list[list[bool]] = is_match.tolist()
     return table
 
@@ -121,12 +119,12 @@ def _matches_of(
 ) -> list[bool]:
     """Return which of the terms a row of a segment contains, without arrays for each term."""
     word_rows, gram_rows, key = view.segment.words.rows, view.segment.grams.rows, np.int32(row)
-    found = []
+    is_match = []
     for term, (begin, end) in zip(terms, spans, strict=True):
         listed_rows = gram_rows if term.is_gram else word_rows
         position = begin + int(listed_rows[begin:end].searchsorted(key)) if begin < end else end
-        found.append(position < end and listed_rows.item(position) == row)
-    return found
+        is_match.append(position < end and listed_rows.item(position) == row)
+    return is_match
 
 
 def term_scores(
@@ -134,17 +132,15 @@ def term_scores(
 ) -> list[list[float]]:
     """Return for each row what each of the terms alone adds to its score, without regard to groups."""
     table = np.zeros((len(rows), len(terms)), np.float32)
-    locations = np.array([snapshot.locate(row) for row in rows], np.int32).reshape(-1, 2)
     spans, contributions, _ = _cached_lookup(snapshot, terms, k1)
-    for view_index in np.unique(locations[:, 0]):
-        selected = np.flatnonzero(locations[:, 0] == view_index)
+    for view_index, selected, candidates in snapshot.split_by_segment(rows):
         view = snapshot.views[view_index]
-        norms, candidates = view.norms(k1, b, snapshot.average_length), locations[selected, 1].astype(np.intp)
+        norms = view.norms(k1, b, snapshot.average_length)
         for i, (term, (begin, end)) in enumerate(zip(terms, spans[view_index], strict=True)):
             if begin < end:
-                lane = view.segment.grams if term.is_gram else view.segment.words
+                postings = view.segment.grams if term.is_gram else view.segment.words
                 posting_list = PostingList(contributions[i], begin, end, term.is_gram)
-                matching, values = look_up(lane, posting_list, candidates, norms)
+                matching, values = look_up(postings, posting_list, candidates, norms)
                 table[selected[matching], i] = values
     scores: list[list[float]] = table.tolist()
     return scores
@@ -182,6 +178,7 @@ def _spans(snapshot: Snapshot, terms: Sequence[QueryTerm]) -> list[list[tuple[in
 
 
 def _find_spans(view: SegmentView, terms: Sequence[QueryTerm]) -> list[tuple[int, int]]:
+    """Return the span of each term's list in a segment; relies on words coming before n-grams in `terms`."""
     word_keys = [term.key for term in terms if not term.is_gram]
     spans = view.segment.words.find_spans(word_keys) if word_keys else []
     if len(word_keys) < len(terms):
@@ -199,8 +196,8 @@ def _frequencies(
             if view.alive is None:
                 frequencies[i] += end - begin
             else:
-                lane = view.segment.grams if terms[i].is_gram else view.segment.words
-                frequencies[i] += int(np.count_nonzero(view.alive[lane.rows[begin:end]]))
+                postings = view.segment.grams if terms[i].is_gram else view.segment.words
+                frequencies[i] += int(np.count_nonzero(view.alive[postings.rows[begin:end]]))
     return frequencies
 
 

@@ -163,17 +163,17 @@ def _score_candidates(
 
 
 def look_up(
-    lane: Postings, posting_list: PostingList, candidates: Rows, norms: npt.NDArray[np.float32]
+    postings: Postings, posting_list: PostingList, candidates: Rows, norms: npt.NDArray[np.float32]
 ) -> tuple[Rows, Scores | np.float32]:
     """Return which of the candidates are in a list, and their scores."""
     # The candidates are converted to the list's type: converting the list would copy all of it.
-    rows = lane.rows[posting_list.begin : posting_list.end]
+    rows = postings.rows[posting_list.begin : posting_list.end]
     positions = rows.searchsorted(candidates.astype(np.int32))
     positions[positions == len(rows)] = 0
     matching = np.flatnonzero(rows[positions] == candidates)
     if posting_list.is_gram:
         return matching, np.float32(posting_list.max_score)
-    counts = lane.counts[posting_list.begin : posting_list.end][positions[matching]].astype(np.float32)
+    counts = postings.counts[posting_list.begin : posting_list.end][positions[matching]].astype(np.float32)
     return matching, counts * np.float32(posting_list.max_score) / (counts + norms[candidates[matching]])
 
 

@@ -69,14 +69,10 @@ def best_sentences(
     if not rows:
         return []
     matches: list[SentenceMatch | None] = [None] * len(rows)
-    row_array = np.array(rows, np.intp)
     if len(snapshot.views) == 1:
-        _add_matches(matches, range(len(rows)), snapshot.views[0].segment, row_array, vector)
+        _add_matches(matches, range(len(rows)), snapshot.views[0].segment, np.array(rows, np.intp), vector)
         return matches
-    view_indexes = np.searchsorted(snapshot.row_offsets, row_array, side="right") - 1
-    for view_index in np.unique(view_indexes).tolist():
-        selected = np.flatnonzero(view_indexes == view_index)
-        positions = row_array[selected] - snapshot.row_offsets[view_index]
+    for view_index, selected, positions in snapshot.split_by_segment(rows):
         _add_matches(matches, selected.tolist(), snapshot.views[view_index].segment, positions, vector)
     return matches
 

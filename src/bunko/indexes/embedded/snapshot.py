@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -131,6 +131,14 @@ class Snapshot:
         """Return the index of a row's segment and the row's position in it."""
         view_index = bisect_right(self.row_offsets, row) - 1
         return view_index, row - self.row_offsets[view_index]
+
+    def split_by_segment(self, rows: Sequence[int]) -> Iterator[tuple[int, npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
+        """Yield the index of each segment that has some of the rows, their indexes in `rows`, and their positions."""
+        row_array = np.array(rows, np.intp)
+        view_indexes = np.searchsorted(self.row_offsets, row_array, side="right") - 1
+        for view_index in np.unique(view_indexes).tolist():
+            selected = np.flatnonzero(view_indexes == view_index)
+            yield view_index, selected, row_array[selected] - self.row_offsets[view_index]
 
     def alive_rows(self) -> npt.NDArray[np.int64]:
         """Return all rows that are alive."""

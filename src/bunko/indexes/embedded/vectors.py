@@ -99,12 +99,10 @@ def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[
             return [0.0] * len(rows)
         return _finite(vectors[np.array(rows, np.intp)] @ vector)
     scores = np.zeros(len(rows), np.float32)
-    locations = np.array([snapshot.locate(row) for row in rows], np.intp).reshape(-1, 2)
-    for view_index in np.unique(locations[:, 0]):
+    for view_index, selected, positions in snapshot.split_by_segment(rows):
         vectors = snapshot.views[view_index].segment.vectors
         if vectors.shape[1] == len(vector):
-            selected = locations[:, 0] == view_index
-            scores[selected] = vectors[locations[selected, 1]] @ vector
+            scores[selected] = vectors[positions] @ vector
     return _finite(scores)
 
 
