@@ -1,7 +1,7 @@
-"""Describe the vectors of a large segment by codes that are faster to scan, and by moments that save a scan.
+"""Quantize the vectors of a large segment to codes that are faster to scan, and keep moments that save a scan.
 
-Bytes, a quarter of the size of the vectors, bound the cosine of every row, so that few rows need their vectors. Signs,
-a thirty-second of the size, only tell which rows are worth a look.
+Bytes (int8 scalar quantization), a quarter of the size of the vectors, bound the cosine of every row, so that few rows
+need their vectors. Signs (binary quantization), a thirty-second of the size, only estimate which rows are near.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SIGN_ROWS = 200_000
 class Codes(NamedTuple):
     """The codes of the vectors of a segment; all are empty in a small segment."""
 
-    coarse: npt.NDArray[np.int8]  # each vector divided by its scale and rounded
+    coarse: npt.NDArray[np.int8]  # the bytes: each vector divided by its scale and rounded
     scales: npt.NDArray[np.float32]
     max_norm: npt.NDArray[np.float32]  # of the longest vector
-    signs: npt.NDArray[np.uint64]  # 64 signs of each row, then 64 more; of the vectors less their mean
+    signs: npt.NDArray[np.uint64]  # of the vectors less their mean: one row per 64 dimensions, one column per vector
     total: npt.NDArray[np.float64]  # the moments of the vectors
     products: npt.NDArray[np.float64]
 
@@ -51,9 +51,13 @@ DTYPES |= {"signs": np.uint64, "total": np.float64, "products": np.float64}
 
 def no_codes(dimension: int) -> Codes:
     """Return the codes of a segment that has none."""
-    nothing = np.empty(0, np.float32)
     return Codes(
-        np.empty((0, dimension), np.int8), nothing, nothing, np.empty((0, 0), np.uint64), np.empty(0), np.empty((0, 0))
+        coarse=np.empty((0, dimension), np.int8),
+        scales=np.empty(0, np.float32),
+        max_norm=np.empty(0, np.float32),
+        signs=np.empty((0, 0), np.uint64),
+        total=np.empty(0),
+        products=np.empty((0, 0)),
     )
 
 
@@ -77,24 +81,24 @@ def encode_without_bytes(
     row_count, dimension = shape
     if row_count < BYTE_ROWS or not dimension or moments is None:
         return no_codes(dimension)
-    scales, max_norm = np.empty(row_count, np.float32), 0.0
+    scales, max_squared_norm = np.empty(row_count, np.float32), 0.0
     mean = (moments.total / row_count).astype(np.float32)
     signs = np.zeros((-(-dimension // 64) if row_count >= SIGN_ROWS else 0, row_count), np.uint64)
     start = 0
     for batch in batches():
         rows = slice(start, start + len(batch))
         scales[rows] = np.maximum(np.abs(batch).max(axis=1), np.finfo(np.float32).tiny) / 127
-        max_norm = max(max_norm, float(np.einsum("ij,ij->i", batch, batch).max(initial=0.0)))
+        max_squared_norm = max(max_squared_norm, float(np.einsum("ij,ij->i", batch, batch).max(initial=0.0)))
         if len(signs):
             signs[:, rows] = pack_signs(batch - mean).T
         start += len(batch)
     return Codes(
-        np.empty((0, dimension), np.int8),
-        scales,
-        np.array([sqrt(max_norm)], np.float32),
-        signs if len(signs) else np.empty((0, 0), np.uint64),
-        moments.total,
-        moments.products,
+        coarse=np.empty((0, dimension), np.int8),
+        scales=scales,
+        max_norm=np.array([sqrt(max_squared_norm)], np.float32),
+        signs=signs if len(signs) else np.empty((0, 0), np.uint64),
+        total=moments.total,
+        products=moments.products,
     )
 
 
