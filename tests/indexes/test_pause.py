@@ -20,7 +20,7 @@ def away() -> IndexFailure:
 
 def is_paused(pause: EnginePause) -> bool:
     try:
-        pause.raise_failure()
+        pause.raise_if_paused()
     except IndexFailure:
         return True
     return False
@@ -73,4 +73,4 @@ def test_searches_in_a_pause_get_the_failure_that_began_it() -> None:
     pause = EnginePause()
     pause.begin(away())
     with pytest.raises(IndexFailure, match="does not answer"):
-        pause.raise_failure()
+        pause.raise_if_paused()

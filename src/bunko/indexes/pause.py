@@ -16,9 +16,9 @@ class EnginePause:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._pause: tuple[float, IndexFailure] | None = None  # when it ends, and what began it
-        self._synced_tools: set[int] = set()  # those whose sync failed
+        self._failed_tools: set[int] = set()  # whose sync met the failure
 
-    def raise_failure(self) -> None:
+    def raise_if_paused(self) -> None:
         """Raise the failure that began the pause, if it has not ended."""
         pause = self._pause  # read once: another thread may end it
         if pause is not None and self._clock() < pause[0]:
@@ -32,13 +32,13 @@ class EnginePause:
 
     def begin_sync(self, tool_id: int) -> None:
         """Raise the failure if the sync of another tool has just met it; a tool that comes again tries again."""
-        if self._synced_tools and tool_id not in self._synced_tools:
-            self.raise_failure()
-        self._synced_tools.clear()
+        if self._failed_tools and tool_id not in self._failed_tools:
+            self.raise_if_paused()
+        self._failed_tools.clear()
         self._pause = None
 
     def end_sync(self, tool_id: int, failure: IndexFailure) -> None:
         """Begin a pause after a sync that failed, for the syncs of other tools too."""
         self.begin(failure)
         if failure.is_away:
-            self._synced_tools.add(tool_id)
+            self._failed_tools.add(tool_id)

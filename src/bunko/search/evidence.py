@@ -102,7 +102,7 @@ def mark_names(claim: Clause, names: Clause) -> Clause:
 
 
 def _split_table(text: str) -> tuple[str, str]:
-    """Return the header of a Markdown table, if a text begins with one, and the rest."""
+    """Return the header of the first Markdown table in a text, and the text without it; empty if it has none."""
     lines = text.split("\n")
     for index, line in enumerate(lines[1:], 1):
         stripped = line.strip()

@@ -38,7 +38,7 @@ def explain_rows(
     explanations = {}
     for row, term_scores in table.items():
         lane, matched = lanes[row], [i for i, score in enumerate(term_scores) if score > 0]
-        counted = _count_groups(analysis, term_scores)
+        counted = _highest_of_each_group(analysis, term_scores)
         details = [TermScore(analysis.spellings[i], analysis.roles[i], counted[i]) for i in matched]
         if lane == "gram":
             details = _scale(gram_scores[row], lexical_scores[row].score)
@@ -69,8 +69,8 @@ def _lane(analysis: QueryAnalysis, scores: Sequence[float], *, has_score: bool) 
     return "gram" if has_score else "vector"
 
 
-def _count_groups(analysis: QueryAnalysis, scores: Sequence[float]) -> list[float]:
-    """Return the scores of terms as they count: of those with one meaning, only the highest does."""
+def _highest_of_each_group(analysis: QueryAnalysis, scores: Sequence[float]) -> list[float]:
+    """Return the scores of terms, 0 for all but the highest of each group of terms with one meaning."""
     best: dict[int, int] = {}
     for i, term in enumerate(analysis.terms):
         if term.group >= 0 and scores[i] > scores[best.setdefault(term.group, i)]:

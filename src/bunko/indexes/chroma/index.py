@@ -101,7 +101,7 @@ class ChromaIndex:
     def state(self, tool_id: int) -> IndexState:
         """Return how far the collection of a tool has followed the store."""
         try:
-            self._pause.raise_failure()
+            self._pause.raise_if_paused()
             collection = self._client.find(self._name(tool_id))
             if collection is None:
                 return IndexState(0, plan_replay(self._store, tool_id, INDEX_NAME, None).pending, 0)
@@ -129,7 +129,7 @@ class ChromaIndex:
         if problem := self._segments.check(tool_id):
             return problem
         try:
-            self._pause.raise_failure()
+            self._pause.raise_if_paused()
             return self._check_collection(tool_id)
         except IndexFailure as failure:
             self._pause.begin(failure)
@@ -188,7 +188,7 @@ class ChromaIndex:
     def _find_nearest(
         self, tool_id: int, vector: npt.NDArray[np.float32], k: int, document_ids: Sequence[int] | None
     ) -> list[int]:
-        self._pause.raise_failure()
+        self._pause.raise_if_paused()
         try:
             collection = self._current_collection(tool_id)
             with timer("chromadb_query", _log):

@@ -57,7 +57,7 @@ class MilvusIndex:
     def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> IndexView:
         """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
         try:
-            self._pause.raise_failure()
+            self._pause.raise_if_paused()
             states = {tool_id: self._state(tool_id) for tool_id in tool_ids}
         except IndexFailure as failure:
             self._pause.begin(failure)
@@ -79,7 +79,7 @@ class MilvusIndex:
             pending,
             self._search_statistics(states),
             lambda: sorted(row for tool_id in tool_ids for row in self._store.changes.chunk_ids(tool_id)),
-            self._search_again if all(state.is_current for state in states.values()) else lambda: None,
+            self._fail_once if all(state.is_current for state in states.values()) else lambda: None,
             generation=generation,
             candidates=self._options.candidates,
         )
@@ -109,7 +109,7 @@ class MilvusIndex:
     def state(self, tool_id: int) -> IndexState:
         """Return how far the copy of a tool has followed the store."""
         try:
-            self._pause.raise_failure()
+            self._pause.raise_if_paused()
             copy = self._copies.find(tool_id)
             rows = 0 if copy is None else self._server.count(copy.collection, f"tool == {tool_id}")
         except IndexFailure as failure:
@@ -128,7 +128,7 @@ class MilvusIndex:
     def check(self, tool_id: int) -> str:
         """Return what is wrong with the copy of a tool, or an empty string."""
         try:
-            self._pause.raise_failure()
+            self._pause.raise_if_paused()
             return self._check_copy(tool_id)
         except IndexFailure as failure:
             self._pause.begin(failure)
@@ -175,17 +175,18 @@ class MilvusIndex:
     ) -> list[list[tuple[int, float]]]:
         """Search for candidates; a failure makes the next view a local one."""
         try:
-            self._pause.raise_failure()
+            self._pause.raise_if_paused()
             return self._server.search(collection, field, vectors, limit, where)
         except IndexFailure as failure:
             self._states.clear()
             self._pause.begin(failure)
             raise
 
-    def _search_again(self) -> None:
-        """Fail once, so that the search is repeated: an import may have replaced documents since it began.
+    def _fail_once(self) -> None:
+        """Raise the first time, not the second: the library then searches again, with the current rows.
 
-        The new rows are not in the state of the store that it sees, and the old ones may be deleted.
+        An import may have replaced documents since the search began: the new rows are not in the state of the store
+        that it sees, and the old ones may be deleted.
         """
         self._is_repeated.value = not getattr(self._is_repeated, "value", False)
         if self._is_repeated.value:

@@ -87,6 +87,7 @@ def _matched_words(text: str, terms: SnippetTerms) -> list[str]:
 
 
 def _result_facts(item: PageItem, result: dict[str, Any], *, show_tool: bool) -> list[str]:
+    """Return what is said about a result beside its text, such as its score and whether it was cut."""
     facts = [f"score {result['score']}"] if "score" in result else []
     facts += [f"hash {result['hash']}"]
     facts += [f"tool {result['tool']}"] if show_tool else []

@@ -224,6 +224,7 @@ def _listed_to_dict(document: ListedDocument) -> dict[str, Any]:
 
 
 def _listed_facts(row: dict[str, Any]) -> list[str]:
+    """Return what the line of a document in a list says: its path, and what else is known."""
     tags = " ".join(f"#{tag}" for tag in row.get("tags", ()))
     return [
         text for text in (row["path"], row.get("title", ""), row.get("date", ""), tags, row.get("tool", "")) if text
