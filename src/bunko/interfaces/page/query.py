@@ -78,6 +78,10 @@ class PageQuery(SearchQuery):
         parameters = urlencode(self.parameters(**changes), quote_via=quote)
         return f"/?{parameters}" if parameters else "/"
 
+    def reset_address(self) -> str:
+        """Return the address of the same search with the ranking of the settings, which are still shown."""
+        return self.address(**dict.fromkeys(RANKING_OPTIONS), tuning=True, cursor="")
+
 
 def parse_page_query(parameters: QueryParams) -> PageQuery:
     """Return the search of an address; fields that a form sends empty say nothing."""
