@@ -12,6 +12,7 @@ from bunko.stores.sql.database import (
     TEXT,
     Connection,
     Database,
+    decode_object,
     decode_strings,
     retried,
     retried_until_commit,
@@ -152,13 +153,6 @@ def _encode_json(value: Mapping[str, Any] | Sequence[str]) -> str:
 def _decode_entry(row: Sequence[Any]) -> AuditEntry:
     entry_id, time, who, via, action, tools, arguments, result, details = row
     return AuditEntry(
-        time, who, via, action, decode_strings(tools), _decode_object(arguments), result, _decode_object(details),
+        time, who, via, action, decode_strings(tools), decode_object(arguments), result, decode_object(details),
         entry_id,
     )  # fmt: skip
-
-
-def _decode_object(text: str) -> dict[str, Any]:
-    value = json.loads(text)
-    if type(value) is not dict:
-        raise ValueError("not an object")
-    return value

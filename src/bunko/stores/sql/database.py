@@ -154,6 +154,14 @@ def decode_strings(text: str) -> tuple[str, ...]:
     return tuple(values)
 
 
+def decode_object(text: str) -> dict[str, Any]:
+    """Decode a JSON object; raise ValueError if it is anything else."""
+    value = json.loads(text)
+    if type(value) is not dict:
+        raise ValueError("not an object")
+    return value
+
+
 def batches(values: Sequence[T], size: int = _BATCH_SIZE) -> Iterable[Sequence[T]]:
     """Split values into batches that fit in one query."""
     return (values[start : start + size] for start in range(0, len(values), size))

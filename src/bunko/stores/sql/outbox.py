@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bunko.stores.sql.database import INTEGER, REAL, TEXT, Database, retried
+from bunko.stores.sql.database import INTEGER, REAL, TEXT, Database, decode_object, retried
 from bunko.types.outbox import DomainRule, OutboxEntry
 
 _COLUMNS = "key, bot, thread, position, request, created_at, state, attempts, answer"
@@ -108,11 +108,6 @@ def _decode_entry(row: Sequence[Any]) -> OutboxEntry:
     key, bot, thread, position, request, created_at, state, attempts, answer = row
     if state not in ("waiting", "answered", "done", "failed"):
         raise ValueError("not a state")
-    return OutboxEntry(key, bot, thread, position, _decode(request), created_at, state, attempts, _decode(answer))
-
-
-def _decode(text: str) -> dict[str, Any]:
-    value = json.loads(text)
-    if type(value) is not dict:
-        raise ValueError("not an object")
-    return value
+    return OutboxEntry(
+        key, bot, thread, position, decode_object(request), created_at, state, attempts, decode_object(answer)
+    )
