@@ -18,6 +18,7 @@ from bunko import array_file
 from bunko.text.normalise import normalise
 from bunko.text.sentences import passage_ranges
 from bunko.text.subwords import MODEL_PATH, replace_surrogates, space_words
+from bunko.types import SENTENCE_SCALE
 
 if TYPE_CHECKING:
     from bunko.types import SentenceVectors, Vectors
@@ -77,7 +78,7 @@ class Static:
         sums = self._sum_texts([passage for text_passages in passages for passage in text_passages])
         starts = np.cumsum([0, *map(len, passages)])
         units = _unit_rows(sums)
-        rows = np.round(units * np.float32(127)).astype(np.int8)
+        rows = np.round(units * np.float32(SENTENCE_SCALE)).astype(np.int8)
         rows[units @ self._unknown_row > _MAX_UNKNOWN_COSINE] = 0
         return (
             _unit_rows(np.add.reduceat(sums, starts[:-1], axis=0)),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bunko.records import SentenceMatch
+from bunko.types import SENTENCE_SCALE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -18,7 +19,7 @@ def best_sentence(sentences: SentenceVectors | None, vector: npt.NDArray[np.floa
     """Return the sentence with the highest cosine, the first of equal ones; None if there is none of this size."""
     if sentences is None or not len(sentences) or sentences.shape[1] != len(vector):
         return None
-    cosines = sentences.astype(np.float32) @ (vector / np.float32(127))
+    cosines = sentences.astype(np.float32) @ (vector / np.float32(SENTENCE_SCALE))
     position = int(cosines.argmax())
     # Rounded to bytes, a vector is a little longer or shorter than 1.
     return SentenceMatch(min(float(cosines[position]), 1.0), position)

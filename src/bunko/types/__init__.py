@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Vectors = npt.NDArray[np.float32]
-    SentenceVectors = npt.NDArray[np.int8]  # one row per sentence: a unit vector times 127, rounded
+    SentenceVectors = npt.NDArray[np.int8]  # one row per sentence: a unit vector times SENTENCE_SCALE, rounded
+
+SENTENCE_SCALE = 127  # the largest int8
 
 Mode = Literal["bm25", "semantic", "hybrid"]
 Fusion = Literal["cc", "rrf"]

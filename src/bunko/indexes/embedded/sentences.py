@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bunko.records import SentenceMatch, StoredChunk
+from bunko.types import SENTENCE_SCALE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -99,7 +100,7 @@ def _add_matches(
     begins = np.cumsum(counts) - counts
     positions = np.repeat(first - begins, counts)
     positions += np.arange(len(positions))
-    cosines = vectors[positions].astype(np.float32) @ (vector / np.float32(127))
+    cosines = vectors[positions].astype(np.float32) @ (vector / np.float32(SENTENCE_SCALE))
     best = np.maximum.reduceat(cosines, begins)
     # The first of equal ones, so that the answer does not depend on how rows are spread over segments.
     hits = np.flatnonzero(cosines == np.repeat(best, counts))
