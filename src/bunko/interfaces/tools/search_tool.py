@@ -16,6 +16,7 @@ from bunko.records import Filter
 from bunko.search.passages import EXTRACTS
 from bunko.search.request import SearchRequest
 from bunko.text.tags import normalise_tag
+from bunko.types import MODES
 
 MAX_RESULTS = 50
 
@@ -24,7 +25,6 @@ QUERY_PARAM = Param("query", "string", "Words or a question", required=True)
 FILTERED_QUERY_PARAM = Param("query", "string", "Words or a question; empty with a filter: the newest", required=True)
 CURSOR_PARAM = Param("cursor", "string", "next_cursor of the last answer")
 TOOL_PARAM = Param("tool", "string", "Only this tool")
-MODE_CHOICES = ("bm25", "semantic", "hybrid")
 DATE_PARAMS = (Param("since", "string", "Date or 2w"), Param("until", "string", "Date or 2w"))
 PATH_PARAM = Param("path", "string", "Glob, e.g. guide/**")
 TAG_PARAM = Param("tag", "string", "Only with this tag")
@@ -37,7 +37,7 @@ OUTPUT_PARAMS = (
     CURSOR_PARAM,
 )
 FILTER_PARAMS = (
-    Param("mode", "string", "By words, meaning or both", choices=MODE_CHOICES),
+    Param("mode", "string", "By words, meaning or both", choices=MODES),
     PATH_PARAM,
     TAG_PARAM,
     *DATE_PARAMS,

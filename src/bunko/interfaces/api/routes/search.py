@@ -13,6 +13,7 @@ from bunko.interfaces.tools.search_tool import MAX_RESULTS
 from bunko.records import Filter
 from bunko.search.request import RANKING_OPTIONS, SearchRequest
 from bunko.text.tags import normalise_tag
+from bunko.types import Fusion, Mode
 
 # A longer one is a mistake or an attack.
 Text = Annotated[str, Field(max_length=10_000)]
@@ -25,7 +26,7 @@ class SearchQuery(Shape):
 
     q: Text = Field("", description="Words or a question; empty with a filter: the newest documents")
     tool: list[Name] = Field([], max_length=100, description="Only these tools; may be repeated")
-    mode: Literal["bm25", "semantic", "hybrid"] | None = Field(None, description="By words, meaning or both")
+    mode: Mode | None = Field(None, description="By words, meaning or both")
     top_k: int | None = Field(None, ge=1, le=MAX_RESULTS, description="Number of results of a page")
     per_document: int | None = Field(None, ge=1, le=MAX_RESULTS, description="Most hits of one document")
     min_score: Score | None = Field(None, description="Leave out hits with a lower score")
@@ -37,7 +38,7 @@ class SearchQuery(Shape):
     extract: Literal["snippet", "chunk", "section", "full"] | None = Field(None, description="How much of each hit")
     explain: bool = Field(False, description="Say why each hit was found")
     cursor: Name = Field("", description="next_cursor of the page before")
-    fusion: Literal["cc", "rrf"] | None = Field(None, description="How both rankings are fused")
+    fusion: Fusion | None = Field(None, description="How both rankings are fused")
     vector_weight: float | None = Field(None, ge=0, le=1, description="Weight of the meaning; words get the rest")
     k1: float | None = Field(None, ge=0, le=100, description="How soon repeated words stop counting")
     b: float | None = Field(None, ge=0, le=1, description="How much long texts are held back")

@@ -29,6 +29,7 @@ from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, snippet_range
 from bunko.text.tags import parse_tags
 from bunko.text.token_count import estimate_tokens
+from bunko.types import MODES
 
 if TYPE_CHECKING:
     from bunko.library.page import Page
@@ -57,7 +58,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
                 search_tool.FILTERED_QUERY_PARAM,
                 search_tool.top_k_param(top_k),
                 _TAG_PARAM,
-                Param("search_mode", "string", "By words, meaning or both", choices=search_tool.MODE_CHOICES),
+                Param("search_mode", "string", "By words, meaning or both", choices=MODES),
                 Param("enable_rewrite", "boolean", "Let a chat model improve the query"),
                 Param("extract", "string", "How much of each memo", default="snippet", choices=MEMO_EXTRACTS),
                 Param("max_chars", "integer", "Longest text of each", minimum=20, maximum=100_000),
