@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bunko.errors import SettingsError
 
@@ -16,7 +16,7 @@ _TYPES: dict[str, type] = {
     "include": list, "exclude": list, "extract": str, "embedder": str,
     "chunker": str, "chunk_size": int, "chunk_overlap": int, "alias": str, "search": dict, "crawls": dict,
 }  # fmt: skip
-_EXTRACTS = ("chunk", "snippet", "entry", "section", "full")
+_EXTRACTS = get_args(Extract)
 
 
 @dataclass(frozen=True, slots=True)
