@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from bunko import rerankers
+
 MODULE = '''\
 """Prefers long texts."""
 
@@ -29,7 +33,8 @@ PROVIDER = RerankerProvider(Longest)
 '''
 
 
-def test_an_installed_reranker_puts_the_results_in_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["longest:model", "longest:organisation/model"])
+def test_an_installed_reranker_puts_the_results_in_order(tmp_path: Path, name: str) -> None:
     packages, docs = tmp_path / "packages", tmp_path / "docs"
     metadata = packages / "bunko_longest-1.0.dist-info"
     metadata.mkdir(parents=True)
@@ -43,9 +48,15 @@ def test_an_installed_reranker_puts_the_results_in_order(tmp_path: Path) -> None
         **os.environ,
         **{name: str(tmp_path / "home") for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")},
         "PYTHONPATH": os.pathsep.join([str(packages), *sys.path]),
-        "BUNKO_SEARCH_RERANKER": "longest:model",
+        "BUNKO_SEARCH_RERANKER": name,
     }
     command = [sys.executable, "-m", "bunko", "search", "cat", "--docs-dir", str(docs), "--mode", "bm25", "--json"]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
     assert [result["file_path"] for result in json.loads(done.stdout)["results"]] == ["long.md", "short.md"]
     assert "not reranked" not in done.stderr
+
+
+def test_a_new_module_of_the_package_is_a_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "longest.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.setattr(rerankers, "__path__", [*rerankers.__path__, str(tmp_path)])
+    assert rerankers.build("longest:organisation/model").label == "longest organisation/model"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -37,25 +38,37 @@ def builtin_providers() -> Mapping[str, RerankerProvider]:
 def build(name: str) -> Reranker:
     """Return the reranker of a name: a model that runs on onnxruntime, PROVIDER, or PROVIDER:MODEL.
 
-    The provider of an installed package is looked for only if the name is not that of a listed model or a path.
+    Installed packages are searched, which takes long, only for a name that is neither built in, listed, nor a path.
     """
     provider_name, _, model = name.partition(":")
-    if provider_name == DEFAULT_PROVIDER:
-        return _builtin(DEFAULT_PROVIDER).build(model)
+    if provider := _builtin(provider_name):
+        return provider.build(model)
     from bunko.local_models.catalogue import find_model
 
-    if find_model(name) is None and "/" not in name and "\\" not in name:
-        return _plugin(provider_name).build(model)
-    return _builtin(DEFAULT_PROVIDER).build(name)
+    if find_model(name) is None and not _is_path(provider_name):
+        if provider := _plugin(provider_name):
+            return provider.build(model)
+        if not _is_path(model):
+            raise UnknownName(
+                f"There is no reranker called {provider_name!r}",
+                hint="Set search.reranker to a reranker of: bunko models, or to the folder of a model.",
+            )
+    default = _builtin(DEFAULT_PROVIDER)
+    assert default is not None
+    return default.build(name)
 
 
-def _builtin(name: str) -> RerankerProvider:
-    provider = _declared_provider(import_module(f"{__name__}.{name}"))
-    assert provider is not None
-    return provider
+def _is_path(name: str) -> bool:
+    return "/" in name or "\\" in name
 
 
-def _plugin(name: str) -> RerankerProvider:
+def _builtin(name: str) -> RerankerProvider | None:
+    if not name.isidentifier() or name in HELPER_MODULES or find_spec(f"{__name__}.{name}") is None:
+        return None
+    return _declared_provider(import_module(f"{__name__}.{name}"))
+
+
+def _plugin(name: str) -> RerankerProvider | None:
     from bunko.plugins import load_plugin
 
     try:
@@ -64,13 +77,7 @@ def _plugin(name: str) -> RerankerProvider:
         raise ModelError(
             f"The reranker {name!r} cannot be loaded: {error}", hint="Update or reinstall the package that adds it."
         ) from error
-    provider = None if plugin is None else _declared_provider(plugin)
-    if provider is None:
-        raise UnknownName(
-            f"There is no reranker called {name!r}",
-            hint="Set search.reranker to a reranker of: bunko models, or to the folder of a model.",
-        )
-    return provider
+    return None if plugin is None else _declared_provider(plugin)
 
 
 def _declared_provider(plugin: object) -> RerankerProvider | None:
