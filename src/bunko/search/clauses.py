@@ -18,6 +18,8 @@ MIN_BEGINNING = 5  # letters that two words must share
 _NAME_WEIGHT = 1.5
 _JAPANESE = re.compile(rf"[{JAPANESE_CHARS}]")
 
+MatchKey = tuple[str, str]  # the kind of the key, and the letters
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -64,9 +66,9 @@ class Clause:
         return sum(word.is_japanese for word in self.words)
 
     @cached_property
-    def _positions(self) -> dict[str, list[int]]:
+    def _positions(self) -> dict[MatchKey, list[int]]:
         """Where the words with each key are."""
-        positions: dict[str, list[int]] = {}
+        positions: dict[MatchKey, list[int]] = {}
         for position, word in enumerate(self.words):
             for key in match_keys(word):
                 positions.setdefault(key, []).append(position)
@@ -86,7 +88,7 @@ class Clause:
 
 
 @lru_cache(20_000)
-def match_keys(word: Word) -> frozenset[str]:
+def match_keys(word: Word) -> frozenset[MatchKey]:
     """Return keys of a word: two words without a common one do not match, which most pairs need not be compared for.
 
     They are its spellings and their translations and synonyms as they sound, the beginning of a Western word, and the
@@ -98,11 +100,11 @@ def match_keys(word: Word) -> frozenset[str]:
             meaning.spelling for meaning in bridge.meanings(spelling) if meaning.weight >= MIN_TRANSLATION_WEIGHT
         }
         spellings |= {meaning.spelling for meaning in bridge.synonyms(spelling)}
-    keys = {fold_romaji(spelling) for spelling in spellings}
+    keys = {("sound", fold_romaji(spelling)) for spelling in spellings}
     for first in word.spellings[:1]:
         if word.is_japanese:
-            keys |= {f"kanji {char}" for char in first if "一" <= char <= "鿿"}
-            keys |= {f"pair {char}{following}" for char, following in pairwise(word.text)}
+            keys |= {("kanji", char) for char in first if "一" <= char <= "鿿"}
+            keys |= {("pair", char + following) for char, following in pairwise(word.text)}
         elif len(first) >= MIN_BEGINNING:
-            keys.add(f"beginning {first[:MIN_BEGINNING]}")
+            keys.add(("beginning", first[:MIN_BEGINNING]))
     return frozenset(keys)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
-from bunko.search.clauses import Clause, Word, match_keys
+from bunko.search.clauses import Clause, MatchKey, Word, match_keys
 from bunko.search.statements import analyze_clauses
 from bunko.search.word_match import best_match
 from bunko.text.quantities import Quantity
@@ -27,9 +27,9 @@ class Evidence:
         return tuple(clause for sentence in self.sentences for clause in sentence)
 
     @cached_property
-    def _clauses_by_key(self) -> dict[str, list[int]]:
+    def _clauses_by_key(self) -> dict[MatchKey, list[int]]:
         """The numbers of the clauses that have a word with each key."""
-        numbers: dict[str, list[int]] = {}
+        numbers: dict[MatchKey, list[int]] = {}
         for number, clause in enumerate(self.clauses):
             for key in {key for word in clause.words for key in match_keys(word)}:
                 numbers.setdefault(key, []).append(number)
