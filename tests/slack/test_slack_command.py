@@ -158,10 +158,14 @@ def bot_process(library: Path, environ: dict[str, str]) -> Iterator[tuple[subpro
                 break
         else:
             raise AssertionError("the bot did not start")
-        reader = threading.Thread(target=process.stderr.read, daemon=True)
+        lines: list[str] = []
+        reader = threading.Thread(target=lines.extend, args=(process.stderr,), daemon=True)
         reader.start()
         try:
             yield process, Sender(match[1])
+        except AssertionError as error:
+            error.add_note("The bot said:\n" + "".join(lines))
+            raise
         finally:
             process.kill()
             reader.join()  # a stream that is closed while it is read raises an error in the thread
@@ -217,7 +221,7 @@ def test_a_bot_that_is_killed_answers_the_rest_after_a_restart_and_nothing_twice
             process.wait(30)
         service.script = answer
         with bot_process(library, environ) as (process, sender):
-            slack.wait_for(29)
+            slack.wait_for(29, timeout=200)  # an answer that fails is tried again after 2, 4, 8, … seconds
             questions[sender.mention("last")] = "last"
             slack.wait_for(30)
             process.send_signal(signal.SIGTERM)
