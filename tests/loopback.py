@@ -81,7 +81,10 @@ class Loopback:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 128  # a client whose connection is not queued tries again after seconds
+
+        self._server = Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = False
         self.address = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
