@@ -378,7 +378,7 @@ def test_a_full_disk_of_the_server_is_one_clear_sentence_and_changes_nothing(
     postgres: PostgresServer, tmp_path: Path, small_disk: Path
 ) -> None:
     postgres.execute("CREATE DATABASE full_one TABLESPACE small")
-    postgres.execute("CHECKPOINT")  # the new files have holes, and a server that cannot fill them later fails everywhere
+    postgres.execute("CHECKPOINT")  # the new files have holes, and a server that cannot fill them fails everywhere
     store = stores.build("postgres", tmp_path / "library.db", DatabaseServer(postgres.superuser_url("full_one")))
     tool = store.tools.put(Tool("docs"))
     store.documents.write(tool.id, upsert=[prepared("a.md", NOTE)])
