@@ -86,7 +86,8 @@ def test_an_import_that_is_disturbed_ends_as_if_nothing_had_happened(
         process = corpus.start("import", "-n", "docs", "--mode", mode, *place, **environment(server))
         if runs <= 3:
             disturbances += disturb(postgres, chance, process)
-        _, errors = process.communicate(timeout=corpus.PATIENCE)
+        # A server that is away just then is waited for, several times if it must be.
+        _, errors = process.communicate(timeout=4 * corpus.PATIENCE)
         ended_well = process.returncode == 0
         # It may fail only with a sentence, and then runs again, the last time undisturbed.
         assert "Traceback" not in errors, errors
