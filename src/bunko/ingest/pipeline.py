@@ -54,9 +54,7 @@ def ingest(
     the other documents are written without new vectors.
     """
     with timer("reindex_total", _log):
-        if scan is None:
-            with timer("file_scan", _log):
-                scan = find_changes(store, tool, source)
+        scan = scan or _scan(store, tool, source)
         is_current = scan.version == store.scans.get(tool.id).version
         failed_uris = {problem.uri for problem in store.documents.failures(tool.id)}
         report = _initial_report(scan, failed_uris)
@@ -87,16 +85,27 @@ def ingest(
                 settling.add(embedded.batch)
                 done = _add_progress(done, embedded)
                 observer.on_progress(done)
-        if scan.touched and not report.interrupted:
-            # Last of all: a file of many entries is up to date only when every one of them is written.
-            store.documents.write(tool.id, touch=scan.touched)
-        if scan.state and scan.has_changes and is_current and not report.interrupted and settling.is_complete(scan):
-            record_import(store, tool, scan)
+        if not report.interrupted:
+            _mark_up_to_date(store, tool, scan, is_complete=is_current and settling.is_complete(scan))
         report.notices += [*preparer.take_notices(), *long_texts.warnings()]
         report.problems += store.documents.failures(tool.id)
         report.total_chunks = store.stats.totals(tool.id).chunks
     _log_summary(report)
     return report
+
+
+def _scan(store: Store, tool: Tool, source: Source) -> Scan:
+    with timer("file_scan", _log):
+        return find_changes(store, tool, source)
+
+
+def _mark_up_to_date(store: Store, tool: Tool, scan: Scan, *, is_complete: bool) -> None:
+    """Write last what tells the next scan that all of this one was written."""
+    if scan.touched:
+        # A file of many entries is up to date only when every one of them is written.
+        store.documents.write(tool.id, touch=scan.touched)
+    if scan.state and scan.has_changes and is_complete:
+        record_import(store, tool, scan)
 
 
 class _Settling:
