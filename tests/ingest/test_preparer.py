@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from bunko.ingest.prepare import EntryResult
+from bunko.ingest.prepare import EntryResult, pack_chunk_terms
 from bunko.ingest.preparer import LocalPreparer
 from bunko.observer import ImportProgress, Observer
+from bunko.text import analyzer, term_codec
+from bunko.types import Chunk
 from tests.ingest.test_cluster import import_folder, write_notes
 
 
@@ -41,3 +43,11 @@ def test_preparing_ends_with_an_import_that_fails(docs: Path, tmp_path: Path) ->
         )
     assert caught.tb is not None
     assert preparer.has_ended
+
+
+def test_words_of_titles_and_headings_count_twice() -> None:
+    chunk = Chunk(0, 0, 15, 1, 3, "## zebra\n\nkoala", "## zebra", ("zebra",))
+    keys, counts = term_codec.unpack_chunk_terms(pack_chunk_terms("walrus", [chunk]), 0)
+    count_of = dict(zip(keys.tolist(), counts.tolist(), strict=True))
+    words = ("walrus", "zebra", "koala")
+    assert [count_of[analyzer.term_keys(word)[0]] for word in words] == [2, 2, 1]
