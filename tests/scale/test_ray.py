@@ -38,8 +38,7 @@ from tests.scale.ray_cluster import (
 )
 from tests.scale.ray_parts import DeadlyNotes, LargeModel
 
-# Clusters of one machine choose the ports of their clients from the same range.
-pytestmark = [pytest.mark.scale, pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.scale
 _LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
 
@@ -208,8 +207,13 @@ def test_a_process_for_the_client_that_ends_at_once_is_started_again(
 
 
 def test_a_killed_worker_loses_nothing(head: RayHead, corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    docs, local, cluster = tmp_path / "docs", tmp_path / "local", tmp_path / "cluster"
+    shutil.copytree(corpus[0], docs)
+    for number in range(2):  # a worker takes seconds for each, so that it is seen while it works
+        write_old(docs / f"long{number}.md", f"寺を巡る旅の記録 {number}。検索エンジンの設計と更新。\n\n" * 20_000)
+    assert bunko("reindex", docs, local).returncode == 0
     process = subprocess.Popen(
-        command("reindex", corpus[0], tmp_path, "--on", head.address),
+        command("reindex", docs, cluster, "--on", head.address),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **ENVIRONMENT},
     )  # fmt: skip
     killed = 0
@@ -227,7 +231,7 @@ def test_a_killed_worker_loses_nothing(head: RayHead, corpus: tuple[Path, Path],
     assert "Error" not in errors
     assert "killed" not in errors
     assert "added" in output
-    assert dump_library(tmp_path) == dump_library(corpus[1])
+    assert dump_library(cluster) == dump_library(local)
 
 
 def test_a_killed_import_is_continued_by_the_next_one_and_its_ray_ends_with_it(

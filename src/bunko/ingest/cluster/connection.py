@@ -27,7 +27,7 @@ from bunko.temporary_files import TemporaryFolder
 _CONNECT_SECONDS = 5.0
 # A cluster starts a process for each client, at a port that another process may take at that moment. Depending on
 # when that process ends, Ray says so, or fails itself while it looks at the process.
-_MAX_ATTEMPTS = 3
+_MAX_ATTEMPTS = 5
 _CLIENT_PROCESS_FAILED = ("Starting Ray client server failed", "psutil.NoSuchProcess", "psutil.ZombieProcess")
 # How often an import that waits checks that the cluster is still there, and how long it may be away, as in a restart.
 _CHECK_SECONDS, _MAX_SILENCE_SECONDS = 3.0, 20.0
