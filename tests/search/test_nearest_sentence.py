@@ -92,5 +92,12 @@ def test_words_of_the_query_matter_more_than_the_nearest_sentence() -> None:
     assert "猫" in text[start:end]
 
 
+def test_of_places_with_the_same_words_a_snippet_shows_the_nearest_sentence() -> None:
+    sentence = "猫は窓のそばで眠る。"
+    text = "猫の話を猫が聞く。" + FILLER + sentence + FILLER
+    start, end = snippet_range(text, SnippetTerms({"猫": 1.0}), 60, sentence=sentence)
+    assert sentence in text[start:end]
+
+
 def test_a_sentence_that_is_not_in_the_text_changes_nothing() -> None:
     assert snippet_range(FILLER, SnippetTerms({}), 60, sentence=SENTENCE) == snippet_range(FILLER, SnippetTerms({}), 60)

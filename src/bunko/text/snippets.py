@@ -20,6 +20,8 @@ from bunko.text.sentences import sentence_ends
 SNIPPET_CHARS = 150
 # A repeated term adds little.
 _REPEAT_WEIGHT = 0.1
+# The sentence nearest to the query adds half a term: it decides between places that show as many terms.
+_SENTENCE_WEIGHT = 0.5
 # A snippet may end with a sentence before its full size, if it keeps this share of it.
 _MIN_FILL_SHARE = 0.6
 _RUN = re.compile(rf"[{JAPANESE_CHARS}]+|[^\W_{JAPANESE_CHARS}]+(?:[-_.'’:/@][^\W_{JAPANESE_CHARS}]+)*(?:\+\+|#)?")
@@ -77,18 +79,16 @@ def highlight_ranges(text: str, terms: SnippetTerms) -> list[tuple[int, int]]:
 def snippet_range(text: str, terms: SnippetTerms, size: int = SNIPPET_CHARS, *, sentence: str = "") -> tuple[int, int]:
     """Return the range of at most `size` characters that matches the terms best.
 
-    It begins and ends with a sentence if one fits, else with a word; without a match it shows `sentence`, if that is in
-    the text, or the beginning.
+    Of places that match equally well it shows `sentence`, if the text has it; without a match that or the beginning. It
+    begins and ends with a sentence if one fits, else with a word.
     """
     text_start, text_end = _trim_blanks(text, 0, len(text))
     if text_end - text_start <= size:
         return text_start, text_end
     words = _locate_words(text)
-    best = (
-        _best_range(_match_words(text, words, terms), terms.weights, size)
-        or _short_range(find_sentence(text, sentence), size)
-        or (text_start, text_start)
-    )
+    nearest = _short_range(find_sentence(text, sentence), size)
+    matches = _match_words(text, words, terms)
+    best = _best_range(matches, terms.weights, size, nearest) or nearest or (text_start, text_start)
     sentence_borders = sentence_ends(text)
     start = _snippet_start(text, words, sentence_borders, best, size, text_start)
     end = min(text_end, start + size)
@@ -172,11 +172,15 @@ def add_highlights(text: str, ranges: Sequence[tuple[int, int]]) -> str:
     return "".join([*parts, text[position:]])
 
 
-def _best_range(matches: Sequence[TermMatch], weights: Mapping[str, float], size: int) -> tuple[int, int] | None:
+def _best_range(
+    matches: Sequence[TermMatch], weights: Mapping[str, float], size: int, sentence: tuple[int, int] | None
+) -> tuple[int, int] | None:
     best, best_score = None, 0.0
     for index, first in enumerate(matches):
         spellings: set[str] = set()
         score, end = 0.0, first.end
+        if sentence and sentence[0] <= first.start < sentence[1]:
+            score = _SENTENCE_WEIGHT
         for match in matches[index:]:
             if match.end - first.start > size:
                 break
