@@ -17,7 +17,7 @@ from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.records import Filter
 from bunko.stores.filters import document_matcher, effective_date, glob_to_regex
-from bunko.stores.sql.facts import Facts
+from bunko.stores.sql.facts import build_facts
 from bunko.types import SourceEntry, Tool
 from tests.contracts.documents import prepared, search_results
 
@@ -139,11 +139,11 @@ def test_columns_of_facts_select_what_the_memory_store_selects(
 ) -> None:
     where = Filter(tags=tags, since=since, until=until, zone=zone)
     rows = [
-        (number, date, modified_ns, number % 2, json.dumps(tag_list))
+        (number, f"{number}.md", date, modified_ns, number % 2, json.dumps(tag_list))
         for number, (date, tag_list, modified_ns) in enumerate(documents)
     ]
     matches = document_matcher(where, 1)
-    assert Facts(rows).select(where) == [
+    assert build_facts(rows).select(1, where).tolist() == [
         number
         for number, (date, tag_list, modified_ns) in enumerate(documents)
         if matches("", effective_date(date, modified_ns, number % 2), frozenset(tag_list))

@@ -17,7 +17,7 @@ from bunko.records import (
     StoredDocument,
 )
 from bunko.stores.filters import document_matcher, effective_date, is_redated, separate_chunk_text
-from bunko.stores.sql.changes import SqlChanges, advance_generation, generation_in_transaction
+from bunko.stores.sql.changes import advance_generation, generation_in_transaction
 from bunko.stores.sql.database import (
     BLOB,
     INTEGER,
@@ -30,8 +30,8 @@ from bunko.stores.sql.database import (
     placeholders,
     retried,
 )
-from bunko.stores.sql.facts import FactCache
-from bunko.stores.sql.scans import SqlScans, advance_version
+from bunko.stores.sql.fact_cache import FactCache, FactsFile
+from bunko.stores.sql.scans import advance_version
 from bunko.stores.sql.vectors import store_vectors
 from bunko.types import RACY_NS, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
@@ -66,10 +66,9 @@ _EXPORT_TYPES = (
 class SqlDocuments:
     """The documents of all tools, with their chunks."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, facts_file: FactsFile | None = None) -> None:
         self._database = database
-        self._scans, self._changes = SqlScans(database), SqlChanges(database)
-        self._facts = FactCache(database, self._facts_version)
+        self._facts = FactCache(database, facts_file)
 
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
         """Return the fingerprint of each document and of each failed entry, by URI."""
@@ -105,7 +104,7 @@ class SqlDocuments:
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""
         with self._database.transaction() as connection:
-            advance_version(connection, tool_id)
+            advance_version(connection, tool_id, is_touch=bool(touch))
             redated = _find_redated(connection, tool_id, touch)
             has_changes = upsert or fail or remove or redated
             generation = advance_generation(connection) if has_changes else generation_in_transaction(connection)
@@ -185,10 +184,6 @@ class SqlDocuments:
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""
         return self._facts.select(tool_id, where)
-
-    def _facts_version(self, tool_id: int) -> object:
-        # An older bunko does not count what it writes, but it advances the generation.
-        return self._scans.get(tool_id).version, self._changes.last_generation(tool_id)
 
     def find(self, tool_id: int, where: Filter) -> list[ListedDocument]:
         """Return the documents that match a filter, without their texts, in any order."""

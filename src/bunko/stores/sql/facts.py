@@ -1,109 +1,241 @@
-"""Keep the dates and tags of a tool's documents as columns of numbers, so that a filter reads no documents."""
+"""Keep the paths, dates and tags of a tool's documents as arrays, so that a filter reads no documents."""
 
 from __future__ import annotations
 
-import threading
+import json
+import math
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bunko.array_file import DamagedArrayFile
 from bunko.records import Filter
 from bunko.stores.filters import document_matcher, effective_date
-from bunko.stores.sql.database import INTEGER, TEXT, Database, decode_strings
+from bunko.stores.sql.database import decode_strings
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+Rows = npt.NDArray[np.intp]
+# Id, URI, date, time of the file, last line and tags as JSON.
+DocumentFacts = tuple[int, str, str, int, int, str]
 
 # A date that is longer may have a time zone.
 _MAX_LOCAL_DATE = len("2024-01-15T09:30:00")
-_MAX_TOOLS = 16  # whose facts are kept; those of 500,000 documents take 12 MB
+# Two times that are further apart than zones can be have the same order in every zone, also when clocks are set back.
+_MAX_ZONE_DIFFERENCE = 2 * 24 * 60 * 60
+_MAX_PATHS = 16  # whose documents are remembered
+_LITERAL_START = re.compile(r"[^*?\[]*")
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Facts:
-    """The ids of documents with the numbers of their dates and of their sets of tags."""
+    """The ids of documents in ascending order, and their facts: texts are stored once and referred to by number."""
 
-    def __init__(self, rows: Sequence[tuple[int, str, int, int, str]]) -> None:
-        """Take rows of id, date, time of the file, last line and tags as JSON."""
-        dates = [date or effective_date(date, modified_ns, last_line) for _, date, modified_ns, last_line, _ in rows]
-        self._ids = np.array([row[0] for row in rows], np.int64)
-        self._dates = sorted(set(dates))
-        self._date_column = _numbers(dates, self._dates)
-        # The date of an entry from another time zone depends on the zone of the filter.
-        self._zoned_dates = [number for number, date in enumerate(self._dates) if len(date) > _MAX_LOCAL_DATE]
-        tags = [row[4] for row in rows]
-        different_tags = list(dict.fromkeys(tags))
-        self._tag_sets = [frozenset(decode_strings(encoded)) for encoded in different_tags]
-        self._tag_column = _numbers(tags, different_tags)
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        self._ids, self._by_uri = arrays["ids"], arrays["by_uri"]
+        self._uris = _Texts(arrays, "uris")
+        self._dates, self._date_column = _Texts(arrays, "dates"), arrays["date_column"]
+        self._file_times = arrays["file_times"]  # in seconds; their numbers follow those of the dates
+        self._tag_sets, self._tag_column = _Texts(arrays, "tag_sets"), arrays["tag_column"]
+        self._rows_by_path: dict[str, Rows] = {}
 
-    def select(self, where: Filter) -> list[int]:
-        """Return the ids of the documents whose dates and tags match a filter."""
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def has_file_times(self) -> bool:
+        """Return whether a document has the date of its file, which changes without the document."""
+        return bool(len(self._file_times))
+
+    def select(self, tool_id: int, where: Filter) -> npt.NDArray[np.int64]:
+        """Return the ids of the documents that match a filter."""
+        rows: Rows | None = None
+        if where.selection:
+            rows = self._rows_with_uris((where.selected_uris or {}).get(tool_id, frozenset()))
+        if where.path:
+            path_rows = self._rows_with_path(where.path)
+            rows = path_rows if rows is None else np.intersect1d(rows, path_rows, assume_unique=True)
         conditions = []  # which numbers match, and the column that they are in
         if where.tags:
-            wanted = frozenset(where.tags)
-            has_tags = np.array([wanted <= tag_set for tag_set in self._tag_sets], np.bool_)
-            conditions.append((has_tags, self._tag_column))
+            conditions.append((self._match_tags(frozenset(where.tags)), self._tag_column))
         if where.since or where.until:
-            conditions.append((self._dates_within(where), self._date_column))
-        rows: npt.NDArray[np.intp] | None = None
+            conditions.append((self._match_dates(where), self._date_column))
         for matches, column in conditions:
             if rows is None:
                 rows = np.flatnonzero(matches.take(column))
             else:
                 rows = rows.compress(matches.take(column.take(rows)))
-        ids: list[int] = (self._ids if rows is None else self._ids.take(rows)).tolist()
-        return ids
+        return self._ids if rows is None else self._ids.take(rows)
 
-    def _dates_within(self, where: Filter) -> npt.NDArray[np.bool_]:
+    def _rows_with_uris(self, uris: Iterable[str]) -> Rows:
+        rows = []
+        for uri in uris:
+            place = bisect_left(self._by_uri, uri, key=self._uris.__getitem__)
+            if place < len(self) and self._uris[self._by_uri[place]] == uri:
+                rows.append(int(self._by_uri[place]))
+        return np.array(sorted(rows), np.intp)
+
+    def _rows_with_path(self, path: str) -> Rows:
+        rows = self._rows_by_path.get(path)
+        if rows is None:
+            matches = document_matcher(Filter(path=path), 0)
+            candidates = self._path_candidates(path)
+            uris = self._uris.read_all(candidates)
+            is_match = np.fromiter((matches(uri, "", frozenset()) for uri in uris), np.bool_, len(candidates))
+            rows = candidates.compress(is_match)
+            while len(self._rows_by_path) >= _MAX_PATHS:
+                self._rows_by_path.pop(next(iter(self._rows_by_path), ""), None)
+            self._rows_by_path[path] = rows
+        return rows
+
+    def _path_candidates(self, path: str) -> Rows:
+        """Return the rows whose URIs begin with the beginning of a glob, or have its longest literal part."""
+        # A glob without a slash matches at any depth.
+        start = _LITERAL_START.match(path) if "/" in path else None
+        if start is not None and start[0]:
+
+            def beginning(row: int) -> str:
+                return self._uris[row][: start.end()]
+
+            first = bisect_left(self._by_uri, start[0], key=beginning)
+            return np.sort(self._by_uri[first : bisect_right(self._by_uri, start[0], key=beginning)]).astype(np.intp)
+        literal = "" if "[" in path else max(re.split(r"[*?/]+", path), key=len)
+        return self._uris.containing(literal) if literal else np.arange(len(self))
+
+    def _match_tags(self, tags: frozenset[str]) -> npt.NDArray[np.bool_]:
+        """Return for each set of tags whether it has all of these."""
+        matches = np.zeros(len(self._tag_sets), np.bool_)
+        for number in self._tag_sets.containing(_encode_json(max(tags, key=len))):
+            matches[number] = tags <= frozenset(decode_strings(self._tag_sets[number]))
+        return matches
+
+    def _match_dates(self, where: Filter) -> npt.NDArray[np.bool_]:
         """Return for each date whether it matches; they are sorted, so those without a time zone are a range."""
-        is_within = np.zeros(len(self._dates), np.bool_)
-        # An end of 2024-01-15 includes the whole day, 2024-01 the whole month.
-        end = bisect_right(self._dates, where.until + "\uffff") if where.until else len(self._dates)
-        is_within[bisect_left(self._dates, where.since) : end] = True
-        matches = document_matcher(Filter(since=where.since, until=where.until, zone=where.zone), 0)
-        for number in self._zoned_dates:
-            is_within[number] = matches("", self._dates[number], frozenset())
+        date_filter = Filter(since=where.since, until=where.until, zone=where.zone)
+        matches = document_matcher(date_filter, 0)
+        is_within = np.zeros(len(self._dates) + len(self._file_times), np.bool_)
+        dates, times = is_within[: len(self._dates)], is_within[len(self._dates) :]
+        dates[slice(*_ends_of(self._dates, where))] = True
+        # The date of an entry from another time zone depends on the zone of the filter.
+        for number in self.arrays["zoned_dates"]:
+            dates[number] = matches("", self._dates[number], frozenset())
+        ends = _ends_of(self._file_times, where, _local_time)
+        times[slice(*ends)] = True
+        for end in ends if len(times) else ():
+            time = int(self._file_times[min(end, len(times) - 1)])
+            near = (time - _MAX_ZONE_DIFFERENCE, time + _MAX_ZONE_DIFFERENCE)
+            for number in range(*np.searchsorted(self._file_times, near)):
+                times[number] = matches("", _local_time(self._file_times[number]), frozenset())
         return is_within
 
 
-def _numbers(values: Sequence[str], different_values: Sequence[str]) -> npt.NDArray[np.intp]:
+class _Texts:
+    """Texts in an array of bytes, each decoded when it is read."""
+
+    def __init__(self, arrays: Arrays, name: str) -> None:
+        self._data, self._ends = arrays[name].data, arrays[f"{name}_ends"]
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, number: int) -> str:
+        if number >= len(self._ends):
+            raise IndexError(number)
+        start = int(self._ends[number - 1]) if number else 0
+        return str(self._data[start : int(self._ends[number])], "utf-8", "surrogatepass")
+
+    def read_all(self, numbers: Rows) -> Iterable[str]:
+        """Yield the texts with these numbers."""
+        data = bytes(self._data)
+        starts = np.where(numbers > 0, self._ends.take(numbers - 1, mode="wrap"), 0) if len(numbers) else numbers
+        places = zip(starts.tolist(), self._ends.take(numbers).tolist(), strict=True)
+        return (data[start:end].decode("utf-8", "surrogatepass") for start, end in places)
+
+    def containing(self, part: str) -> Rows:
+        """Return the numbers of the texts that contain a part, in ascending order."""
+        data, encoded = bytes(self._data), part.encode("utf-8", "surrogatepass")
+        found, place = [], data.find(encoded)
+        while place >= 0:
+            found.append(place)
+            place = data.find(encoded, place + 1)
+        starts = np.array(found, np.int64)
+        numbers = np.searchsorted(self._ends, starts, side="right")
+        # The others begin in one text and end in the next.
+        return np.unique(numbers[starts + len(encoded) <= self._ends[numbers]])
+
+
+def build_facts(rows: Sequence[DocumentFacts]) -> Facts:
+    """Return the facts of documents."""
+    rows = sorted(rows)
+    dates: list[str | int] = [_date_or_file_time(date, time, line) for _, _, date, time, line, _ in rows]
+    texts = sorted({date for date in dates if isinstance(date, str)})
+    file_times = sorted({date for date in dates if isinstance(date, int)})
+    tags = [row[5] for row in rows]
+    different_tags = list(dict.fromkeys(tags))
+    uris = [row[1] for row in rows]
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "ids": np.array([row[0] for row in rows], np.int64),
+        "by_uri": np.array(sorted(range(len(uris)), key=uris.__getitem__), np.int32),
+        "date_column": _numbers(dates, [*texts, *file_times]),
+        "zoned_dates": np.array([at for at, text in enumerate(texts) if len(text) > _MAX_LOCAL_DATE], np.int32),
+        "file_times": np.array(file_times, np.int64),
+        "tag_column": _numbers(tags, different_tags),
+        **_text_arrays("uris", uris),
+        **_text_arrays("dates", texts),
+        # Encoded again: a tag is searched for in the way it is encoded here.
+        **_text_arrays("tag_sets", [_encode_json(decode_strings(encoded)) for encoded in different_tags]),
+    }
+    return Facts(arrays)
+
+
+def check_facts(arrays: Arrays) -> None:
+    """Raise `DamagedArrayFile` if arrays are not those of facts."""
+    try:
+        count = len(arrays["ids"])
+        is_right = all(len(arrays[name]) == count for name in ("by_uri", "uris_ends", "date_column", "tag_column"))
+        for column, size in (
+            ("by_uri", count),
+            ("date_column", len(arrays["dates_ends"]) + len(arrays["file_times"])),
+            ("tag_column", len(arrays["tag_sets_ends"])),
+            ("zoned_dates", len(arrays["dates_ends"])),
+        ):
+            is_right &= not len(arrays[column]) or bool(arrays[column].min() >= 0 and arrays[column].max() < size)
+        for name in ("uris", "dates", "tag_sets"):
+            is_right &= not len(arrays[f"{name}_ends"]) or int(arrays[f"{name}_ends"][-1]) == len(arrays[name])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedArrayFile("The file of facts lacks some") from error
+    if not is_right:
+        raise DamagedArrayFile("The file of facts has numbers that do not fit together")
+
+
+def _date_or_file_time(date: str, modified_ns: int, last_line: int) -> str | int:
+    """Return the date of a document, or the time of its file in seconds, which is another date in another zone."""
+    if date or not effective_date(date, modified_ns, last_line):
+        return date
+    return math.floor(round(modified_ns / 1e9, 6))  # as `datetime.fromtimestamp` rounds it
+
+
+def _ends_of(values: Any, where: Filter, key: Callable[[Any], str] | None = None) -> tuple[int, int]:
+    """Return where the values begin and end that are within the dates of a filter."""
+    # An end of 2024-01-15 includes the whole day, 2024-01 the whole month.
+    end = bisect_right(values, where.until + "\uffff", key=key) if where.until else len(values)
+    return bisect_left(values, where.since, key=key), end
+
+
+def _local_time(seconds: Any) -> str:
+    return effective_date("", int(seconds) * 10**9)
+
+
+def _numbers(values: Sequence[str | int], different_values: Sequence[str | int]) -> npt.NDArray[np.int32]:
     """Return the number of each value."""
     numbers = {value: number for number, value in enumerate(different_values)}
-    return np.fromiter(map(numbers.__getitem__, values), np.intp, len(values))
+    return np.fromiter(map(numbers.__getitem__, values), np.int32, len(values))
 
 
-class FactCache:
-    """The facts of some tools, as long as nothing is written to them."""
-
-    def __init__(self, database: Database, version_of: Callable[[int], object]) -> None:
-        """Take a function that returns something else whenever documents of a tool have changed."""
-        self._database, self._version_of = database, version_of
-        self._facts: dict[int, tuple[object, Facts]] = {}
-        self._lock = threading.Lock()
-
-    def select(self, tool_id: int, where: Filter) -> list[int]:
-        """Return the ids of the documents that match a filter."""
-        document_matcher(where, tool_id)  # raises an error if the filter makes no sense
-        ids = self._facts_of(tool_id).select(where)
-        if not (where.path or where.selection):
-            return ids
-        matches = document_matcher(replace(where, tags=(), since="", until=""), tool_id)
-        rows = self._database.rows("SELECT id, uri FROM documents WHERE tool_id = ?", (tool_id,), types=(INTEGER, TEXT))
-        selected = set(ids)
-        return [document_id for document_id, uri in rows if document_id in selected and matches(uri, "", frozenset())]
-
-    def _facts_of(self, tool_id: int) -> Facts:
-        version = self._version_of(tool_id)
-        stored_version, facts = self._facts.get(tool_id, (None, None))
-        if facts is None or stored_version != version:
-            rows = self._database.rows(
-                "SELECT id, date, modified_ns, last_line, tags FROM documents WHERE tool_id = ?",
-                (tool_id,),
-                types=(INTEGER, TEXT, INTEGER, INTEGER, TEXT),
-            )
-            with self._database.decode_values():
-                facts = Facts(rows)
-            with self._lock:
-                self._facts[tool_id] = version, facts
-                while len(self._facts) > _MAX_TOOLS:
-                    del self._facts[next(iter(self._facts))]
-        return facts
+def _text_arrays(name: str, texts: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), dtype=np.int64)
+    return {name: np.frombuffer(b"".join(encoded), np.uint8), f"{name}_ends": ends}

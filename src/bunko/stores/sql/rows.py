@@ -11,7 +11,7 @@ from bunko.protocols.rows import Digest, Key, Row, RowPage
 from bunko.stores.sql import marks
 from bunko.stores.sql.changes import SqlChanges, advance_generation, put_meta
 from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, placeholders, retried, retried_until_commit
-from bunko.stores.sql.scans import RECORD_PREFIX
+from bunko.stores.sql.scans import FACTS_PREFIX, RECORD_PREFIX
 from bunko.stores.sql.tables import TABLES, TABLES_WITH_IDS, TableLayout
 from bunko.stores.sql.tools import MACHINE_PREFIX
 
@@ -97,8 +97,10 @@ class SqlRows:
     def values(self) -> dict[str, str]:
         """Return the values that describe the library as a whole."""
         rows = self._database.rows("SELECT key, value FROM meta", types=(TEXT, TEXT))
-        # What the scans of this machine found is of no use elsewhere, and may change without a lock.
-        return {key: value for key, value in rows if key not in _LOCAL_VALUES and not key.startswith(RECORD_PREFIX)}
+        # What the scans of this machine found and the files of facts are of no use elsewhere, and may change without a
+        # lock.
+        prefixes = (RECORD_PREFIX, FACTS_PREFIX)
+        return {key: value for key, value in rows if key not in _LOCAL_VALUES and not key.startswith(prefixes)}
 
     @retried
     def put_values(self, values: Mapping[str, str], index_files: Mapping[int, str], *, is_finished: bool) -> None:

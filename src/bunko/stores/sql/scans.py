@@ -5,12 +5,18 @@ from __future__ import annotations
 from bunko.records import ScanRecord
 from bunko.stores.sql.database import TEXT, Connection, Database
 
-# Keys in `meta`, each with the id of a tool: how often its fingerprints were written, and the last record.
-_VERSION_PREFIX, RECORD_PREFIX = "written ", "unchanged "
+# Keys in `meta`, each with the id of a tool: how often its fingerprints were written, that number when a document last
+# got another time of its file, and the last record.
+VERSION_PREFIX, TOUCHED_PREFIX, RECORD_PREFIX = "written ", "touched ", "unchanged "
+# A key of the same kind: the nonce of the file with the facts of its documents, which a copy of an older library lacks.
+FACTS_PREFIX = "facts "
 _PUT = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _ADVANCE = (
     "INSERT INTO meta VALUES (?, '1')"
     " ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(meta.value AS BIGINT) + 1 AS TEXT)"
+)
+_MARK_TOUCHED = (
+    "INSERT INTO meta SELECT ?, value FROM meta WHERE key = ? ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
 
 
@@ -22,7 +28,7 @@ class SqlScans:
 
     def get(self, tool_id: int) -> ScanRecord:
         """Return the version of a tool's fingerprints, and the state of its source if nothing was written since."""
-        version_key, record_key = f"{_VERSION_PREFIX}{tool_id}", f"{RECORD_PREFIX}{tool_id}"
+        version_key, record_key = f"{VERSION_PREFIX}{tool_id}", f"{RECORD_PREFIX}{tool_id}"
         rows = self._database.rows(
             "SELECT key, value FROM meta WHERE key IN (?, ?)", (version_key, record_key), types=(TEXT, TEXT)
         )
@@ -40,12 +46,14 @@ class SqlScans:
         return self._database.try_transaction([(_PUT, (f"{RECORD_PREFIX}{tool_id}", value))])
 
 
-def advance_version(connection: Connection, tool_id: int) -> None:
-    """Record that the fingerprints of a tool are written in this transaction."""
-    connection.execute(_ADVANCE, (f"{_VERSION_PREFIX}{tool_id}",))
+def advance_version(connection: Connection, tool_id: int, *, is_touch: bool = False) -> None:
+    """Record that the fingerprints of a tool are written in this transaction, with `is_touch` also times of files."""
+    connection.execute(_ADVANCE, (f"{VERSION_PREFIX}{tool_id}",))
+    if is_touch:
+        connection.execute(_MARK_TOUCHED, (f"{TOUCHED_PREFIX}{tool_id}", f"{VERSION_PREFIX}{tool_id}"))
 
 
 def delete_scans(connection: Connection, tool_id: int) -> None:
     """Delete what is recorded about a tool's source."""
-    keys = (f"{_VERSION_PREFIX}{tool_id}", f"{RECORD_PREFIX}{tool_id}")
-    connection.execute("DELETE FROM meta WHERE key IN (?, ?)", keys)
+    keys = [f"{prefix}{tool_id}" for prefix in (VERSION_PREFIX, TOUCHED_PREFIX, RECORD_PREFIX, FACTS_PREFIX)]
+    connection.execute("DELETE FROM meta WHERE key IN (?, ?, ?, ?)", keys)

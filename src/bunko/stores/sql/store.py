@@ -10,6 +10,7 @@ from bunko.stores.sql.cache import SqlCache
 from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.database import TEXT, Database
 from bunko.stores.sql.documents import SqlDocuments
+from bunko.stores.sql.fact_cache import FactsFile
 from bunko.stores.sql.index_statistics import SqlIndexStatistics
 from bunko.stores.sql.marks import MOVED, read_marks
 from bunko.stores.sql.outbox import SqlDomains, SqlOutbox
@@ -53,11 +54,20 @@ class _OpenDatabase(Database, Protocol):
 
 
 class SqlStore:
-    """The subjects of a library in a database; `machine` names the machine that uses it, if it can be several."""
+    """The subjects of a library in a database; `machine` names the machine that uses it, if it can be several.
+
+    `facts_file` names the file with the facts of a tool's documents, if the library has files.
+    """
 
     _database: _OpenDatabase
 
-    def __init__(self, database: _OpenDatabase, changes: SqlChanges, machine: str = "") -> None:
+    def __init__(
+        self,
+        database: _OpenDatabase,
+        changes: SqlChanges,
+        machine: str = "",
+        facts_file: FactsFile | None = None,
+    ) -> None:
         self._database = database
         try:
             rows = database.rows("SELECT value FROM meta WHERE key = 'id'", types=(TEXT,))
@@ -67,8 +77,8 @@ class SqlStore:
         except BaseException:
             database.close()
             raise
-        self.tools: ToolStore = SqlTools(database, machine)
-        self.documents: DocumentStore = SqlDocuments(database)
+        self.tools: ToolStore = SqlTools(database, machine, facts_file)
+        self.documents: DocumentStore = SqlDocuments(database, facts_file)
         self.vectors: VectorStore = SqlVectors(database)
         self.changes: ChangeStore = changes
         self.pages: WebPageStore = SqlPages(database)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -11,6 +12,7 @@ from bunko.errors import name_taken_error
 from bunko.failpoints import reach_failpoint
 from bunko.stores.sql.changes import advance_generation, put_meta
 from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, retried, retried_until_commit
+from bunko.stores.sql.fact_cache import FactsFile
 from bunko.stores.sql.scans import advance_version, delete_scans
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
@@ -29,8 +31,8 @@ MACHINE_PREFIX = "machine of "  # of the keys in `meta` that hold the machine of
 class SqlTools:
     """The tools of a library; on a server, each belongs to the machine that imports it."""
 
-    def __init__(self, database: Database, machine: str = "") -> None:
-        self._database, self._machine = database, machine
+    def __init__(self, database: Database, machine: str = "", facts_file: FactsFile | None = None) -> None:
+        self._database, self._machine, self._facts_file = database, machine, facts_file
         self._last_read: tuple[list[tuple[Any, ...]], list[Tool]] = ([], [])  # every search reads them several times
 
     def all(self) -> list[Tool]:
@@ -112,6 +114,9 @@ class SqlTools:
             _remove_documents(connection, tool_id)
             connection.execute("DELETE FROM removed WHERE tool_id = ?", (tool_id,))
             _delete_tool(connection, tool_id)
+        if self._facts_file is not None:
+            with suppress(OSError):  # on some systems an open file cannot be removed
+                self._facts_file(tool_id).unlink()
 
     @retried_until_commit  # the shadow tool exists only once
     def swap(self, tool: Tool, shadow: Tool) -> int:

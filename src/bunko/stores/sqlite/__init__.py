@@ -33,11 +33,12 @@ def file_paths(location: Path, server: DatabaseServer | None = None) -> list[Pat
 
 
 def delete(location: Path, server: DatabaseServer | None = None) -> None:
-    """Delete the file, the files that SQLite keeps beside it, and the locks of imports and crawls."""
+    """Delete the file, the files that SQLite keeps beside it, facts, and the locks of imports and crawls."""
     from bunko.stores.sqlite.files import SqliteFiles, wal_files
 
     files = SqliteFiles(location)
-    for path in (location, *wal_files(location), *map(files.lock_file, ("import", "web", "index"))):
+    locks = map(files.lock_file, ("import", "web", "index"))
+    for path in (location, *wal_files(location), *locks, *files.facts_files()):
         path.unlink(missing_ok=True)
 
 

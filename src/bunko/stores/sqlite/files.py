@@ -12,7 +12,7 @@ def wal_files(database: Path) -> tuple[Path, Path]:
 
 
 class SqliteFiles:
-    """The database, and the files whose names begin with its name: log, locks and backups."""
+    """The database, and the files whose names begin with its name: log, locks, facts and backups."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -37,6 +37,15 @@ class SqliteFiles:
     def lock_file(self, purpose: str = "import") -> Path:
         """Return the lock file for a purpose."""
         return self._database.with_name(f"{self._database.name}{'' if purpose == 'import' else f'.{purpose}'}.lock")
+
+    def facts_file(self, tool_id: int) -> Path:
+        """Return the file with the facts of a tool's documents, which is derived from the database."""
+        return self._database.with_name(f"{self._database.name}.tool{tool_id}.facts")
+
+    def facts_files(self) -> list[Path]:
+        """Return the files with facts that exist now, also those that a killed process has not finished."""
+        prefix = f"{self._database.name}.tool"
+        return [path for path in self.paths() if path.name.startswith(prefix) and ".facts" in path.suffixes]
 
 
 def file_id(path: Path) -> tuple[int, int] | None:

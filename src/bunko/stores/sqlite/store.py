@@ -31,8 +31,8 @@ class Sqlite(SqlStore):
         self.kind, self.location, self.is_persistent = "sqlite", str(path), True
         self.address = StoreAddress("sqlite", path)
         database = SqliteDatabase(path, read_only=read_only)
-        super().__init__(database, SqlChanges(database))
         self._files = SqliteFiles(path)
+        super().__init__(database, SqlChanges(database), facts_file=self._files.facts_file)
         self.files: StoreFiles = self._files
 
     def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> LockFile:
