@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -193,3 +196,21 @@ def test_the_facts_of_a_deleted_tool_and_library_are_deleted(location: Path) -> 
     tool = fill(location)
     stores.delete("sqlite", location)
     assert list(location.parent.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("failpoint", ["derived.arrays", "derived.header", "derived.synced", "derived.renamed"])
+def test_a_process_killed_while_it_writes_the_file_leaves_filters_right(location: Path, failpoint: str) -> None:
+    tool = fill(location)
+    facts_file(location, tool).unlink()
+    code = (
+        "import sys; from pathlib import Path; from bunko import stores; from bunko.records import Filter\n"
+        "from bunko.stores.sql import fact_cache; fact_cache._MIN_SAVED_DOCUMENTS = 1\n"
+        "stores.build('sqlite', Path(sys.argv[1])).documents.select(int(sys.argv[2]), Filter(path='*'))"
+    )
+    environ = os.environ | {"BUNKO_FAILPOINT": failpoint}
+    killed = subprocess.run([sys.executable, "-c", code, str(location), str(tool.id)], env=environ, check=False)
+    assert killed.returncode < 0
+    with closing(stores.build("sqlite", location, None)) as store:
+        write_random(store, tool, random.Random(2))
+        assert selected(store, tool) == expected(store, tool)
