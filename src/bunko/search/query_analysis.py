@@ -5,30 +5,37 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from bunko.records import GRAM_WEIGHT, QueryTerm
 from bunko.text import analyzer, bridge, ngrams
 from bunko.text.light_words import MAX_LIGHT_WEIGHT, query_weight
 from bunko.text.line_joins import join_lines
+from bunko.text.normalise import normalise
 
 _MAX_TERMS = 128
 # Weight of a reliable translation relative to the word itself: chosen on judged sets, see docs/quality.md.
 CROSS_LANGUAGE_WEIGHT = 0.7
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QueryAnalysis:
     """The keys of a query with their spellings and roles."""
 
-    terms: tuple[QueryTerm, ...]
-    spellings: tuple[str, ...]
+    terms: tuple[QueryTerm, ...] = ()
+    spellings: tuple[str, ...] = ()
     # "" is a word of the query, light one that says little; loanword, bridge, synonym, part and gram are expansions.
-    roles: tuple[str, ...]
-    grams: tuple[ngrams.Gram, ...]
+    roles: tuple[str, ...] = ()
+    text: str = ""
+
+    @cached_property
+    def grams(self) -> tuple[ngrams.Gram, ...]:
+        """All n-grams of the query, also of letters; most searches find enough without them."""
+        return tuple(ngrams.query_grams(self.text)[:_MAX_TERMS])
 
 
-NO_ANALYSIS = QueryAnalysis((), (), (), ())
+NO_ANALYSIS = QueryAnalysis()
 
 
 def analyse_query(query: str, *, loanwords: bool = True, cross_language_weight: float = 0.0) -> QueryAnalysis:
@@ -40,25 +47,37 @@ def analyse_query(query: str, *, loanwords: bool = True, cross_language_weight: 
     for run in analyzer.runs(query):
         collector.add_run(run)
     term_infos = collector.words
-    for role, meaning, group in collector.meanings:
-        term_infos.setdefault(meaning.spelling, _TermInfo(role, cross_language_weight * meaning.weight, group))
-    if all(info.role != "" for info in term_infos.values()):
+    for role, spelling, weight, group in collector.meanings:
+        if spelling not in term_infos:
+            term_infos[spelling] = _TermInfo(role, cross_language_weight * weight, group)
+    roles = [info.role for info in term_infos.values()]
+    if "" not in roles:
         term_infos = {
             spelling: _TermInfo("", 1.0, info.group) if info.role == "light" else info
             for spelling, info in term_infos.items()
         }
-    terms, spellings, roles = [], [], []
-    for spelling, info in itertools.islice(term_infos.items(), _MAX_TERMS):
-        terms.append(QueryTerm(analyzer.term_key(spelling), info.weight, group=info.group))
-        spellings.append(spelling)
-        roles.append(info.role)
-    grams = ngrams.query_grams(join_lines(query))[:_MAX_TERMS]
-    for gram in grams:
-        if gram.is_distinctive:
-            terms.append(QueryTerm(gram.key, GRAM_WEIGHT, is_gram=True))
-            spellings.append(gram.spelling)
-            roles.append("gram")
-    return QueryAnalysis(tuple(terms), tuple(spellings), tuple(roles), tuple(grams))
+        roles = [info.role for info in term_infos.values()]
+    spellings = list(term_infos)[:_MAX_TERMS]
+    terms = [
+        QueryTerm(analyzer.term_key(spelling), info.weight, False, info.group)
+        for spelling, info in zip(spellings, term_infos.values(), strict=False)
+    ]
+    text = join_lines(query)
+    grams = _distinctive_grams(text)
+    terms += [QueryTerm(gram.key, GRAM_WEIGHT, True) for gram in grams]
+    spellings += [gram.spelling for gram in grams]
+    roles = roles[:_MAX_TERMS] + ["gram"] * len(grams)
+    return QueryAnalysis(tuple(terms), tuple(spellings), tuple(roles), text)
+
+
+def _distinctive_grams(text: str) -> list[ngrams.Gram]:
+    """Return the n-grams that count beside the words of a query: those of Japanese, among the first of all."""
+    if text.isascii():
+        return []
+    # A text has at most as many n-grams as characters: those of letters need not be counted in a short one.
+    is_short = len(normalise(text).lower()) <= _MAX_TERMS
+    grams = ngrams.query_grams(text, letters=not is_short)[:_MAX_TERMS]
+    return [gram for gram in grams if gram.is_distinctive]
 
 
 class _TermInfo(NamedTuple):
@@ -76,13 +95,13 @@ class _TermCollector:
         self._loanwords, self._translate = loanwords, translate
         self._groups = itertools.count()
         self.words: dict[str, _TermInfo] = {}
-        self.meanings: list[tuple[str, bridge.Meaning, int]] = []  # role, meaning, group
+        self.meanings: list[tuple[str, str, float, int]] = []  # role, spelling, weight, group
 
     def add_run(self, run: str) -> None:
         """Add the words of one run of text."""
         words = analyzer.terms_by_word(run)
         is_translated = False  # as the second word of a compound
-        for terms, next_terms in itertools.zip_longest(words, words[1:], fillvalue=()):
+        for terms, next_terms in itertools.pairwise((*words, ())):
             is_translated = self._add_word(terms, next_terms, translate=self._translate and not is_translated)
 
     def _add_word(
@@ -113,8 +132,8 @@ class _TermCollector:
         """
         compound_meanings = bridge.meanings(spelling + next_terms[0].spelling) if next_terms else ()
         if compound_meanings:
-            self.meanings += [("bridge", meaning, group) for meaning in compound_meanings]
+            self.meanings += [("bridge", *meaning, group) for meaning in compound_meanings]
             return True
         for role, meanings in (("bridge", bridge.meanings(spelling)), ("synonym", bridge.synonyms(spelling))):
-            self.meanings += [(role, meaning._replace(weight=weight * meaning.weight), group) for meaning in meanings]
+            self.meanings += [(role, meaning, weight * certainty, group) for meaning, certainty in meanings]
         return False

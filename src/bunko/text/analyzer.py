@@ -126,6 +126,7 @@ def _japanese_terms(run: str) -> tuple[Term, ...]:
     return tuple(term for line in parse(run) for term in _line_terms(line))
 
 
+@lru_cache(20_000)  # particles, endings and common words are in most queries
 def _line_terms(line: str) -> tuple[Term, ...]:
     part_of_speech, _, lemma = line.partition("\t")
     if part_of_speech in _SKIPPED_POS or not lemma:

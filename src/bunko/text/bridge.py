@@ -49,9 +49,8 @@ class _BridgeTable(NamedTuple):
 def meanings(spelling: str) -> tuple[Meaning, ...]:
     """Return the translations of a word, most certain first, or () if it is unknown."""
     table = _load_table()
-    key = analyzer.term_key(spelling)
-    row = int(table.keys.searchsorted(key))
-    if row == len(table.keys) or int(table.keys[row]) != key:
+    row = _find(table.keys, analyzer.term_key(spelling))
+    if row is None:
         return ()
     start, end = int(table.starts[row]), int(table.starts[row + 1])
     results = []
@@ -84,9 +83,14 @@ def pair_key(first: str, second: str) -> int:
 
 
 def _are_unlike(first: str, second: str) -> bool:
-    unlike, key = _load_table().unlike, pair_key(first, second)
-    row = int(unlike.searchsorted(key))
-    return row < len(unlike) and int(unlike[row]) == key
+    return _find(_load_table().unlike, pair_key(first, second)) is not None
+
+
+def _find(sorted_keys: npt.NDArray[np.uint64], key: int) -> int | None:
+    """Return the position of a key, None if it is not there."""
+    # As a key of the array's own type: NumPy would convert the whole array to compare it with a Python integer.
+    position = int(sorted_keys.searchsorted(sorted_keys.dtype.type(key)))
+    return position if position < len(sorted_keys) and sorted_keys.item(position) == key else None
 
 
 @cache

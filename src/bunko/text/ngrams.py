@@ -70,11 +70,14 @@ def occurrences(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArr
     return np.concatenate((pairs, triples)) | np.uint64(_TOP_BIT), text_indices
 
 
-def query_grams(text: str) -> list[Gram]:
-    """Return the distinct n-grams of a short text in order: the same keys, without the overhead of arrays."""
+def query_grams(text: str, *, letters: bool = True) -> list[Gram]:
+    """Return the distinct n-grams of a short text in order: the same keys, without the overhead of arrays.
+
+    Without `letters`, those of letters are left out; none of them is distinctive.
+    """
     grams_by_key: dict[int, Gram] = {}
-    for run in _RUNS.findall(normalise(text).lower()):
-        if _LETTER_START.match(run):
+    for run in (_RUNS if letters else _DENSE_RUNS).findall(normalise(text).lower()):
+        if letters and _LETTER_START.match(run):
             padded = f"\0{run}\0"
             for index in range(len(run)):
                 a, b, c = padded[index], padded[index + 1], padded[index + 2]
@@ -86,7 +89,7 @@ def query_grams(text: str) -> list[Gram]:
         else:
             for a, b in itertools.pairwise(run):
                 key = _TOP_BIT | ord(a) << 42 | ord(b) << 21
-                grams_by_key[key] = Gram(a + b, key, not (_is_hiragana_char(a) and _is_hiragana_char(b)))
+                grams_by_key[key] = Gram(a + b, key, a not in _HIRAGANA_CHARS or b not in _HIRAGANA_CHARS)
     return list(grams_by_key.values())
 
 
@@ -97,7 +100,7 @@ def is_single_char(gram: Gram) -> bool:
 
 def is_hiragana(gram: Gram) -> bool:
     """Return whether an n-gram is all hiragana, as most grammatical words are."""
-    return all(_is_hiragana_char(character) for character in gram.spelling)
+    return _HIRAGANA_CHARS.issuperset(gram.spelling)
 
 
 def pair_key_range(character: str) -> tuple[int, int]:
@@ -109,14 +112,11 @@ def _char_class(ranges: tuple[tuple[int, int], ...]) -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
-_RUNS = re.compile(
-    rf"[{_char_class(_HIRAGANA_RANGES)}{_char_class(_DENSE_RANGES)}\U00020000-\U0003ffff]+|[{_char_class(_LETTER_RANGES)}]+"
-)
+_DENSE_RUN = rf"[{_char_class(_HIRAGANA_RANGES)}{_char_class(_DENSE_RANGES)}\U00020000-\U0003ffff]+"
+_DENSE_RUNS = re.compile(_DENSE_RUN)
+_RUNS = re.compile(rf"{_DENSE_RUN}|[{_char_class(_LETTER_RANGES)}]+")
 _LETTER_START = re.compile(rf"[{_char_class(_LETTER_RANGES)}]")
-
-
-def _is_hiragana_char(character: str) -> bool:
-    return "\u3041" <= character <= "\u3096" or "\u309d" <= character <= "\u309f"
+_HIRAGANA_CHARS = frozenset(chr(point) for first, last in _HIRAGANA_RANGES for point in range(first, last + 1))
 
 
 @cache
