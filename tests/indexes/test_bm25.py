@@ -118,6 +118,9 @@ def agree(
 ) -> None:
     state = snapshot(rows, cuts, dead)
     found = state.rank(query, k, k1=k1, b=b)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_scores, "_MAX_POSTINGS_AT_ONCE", 0)
+        assert state.rank(query, k, k1=k1, b=b) == found, "list by list"
     expected = plain(rows, dead, query, k1, b)
     assert len(found.rows) == min(k, len(expected))
     ids = state.chunk_ids(found.rows)
@@ -247,7 +250,7 @@ def test_the_terms_of_one_row_are_those_of_the_row_among_others(
 
 
 @pytest.mark.parametrize("allowed_share", [1, 2, 5])
-def test_lists_that_many_rows_are_in_are_added_to_all_rows_with_the_same_result(
+def test_lists_are_added_one_by_one_or_at_once_and_to_some_or_all_rows_with_the_same_result(
     monkeypatch: pytest.MonkeyPatch, allowed_share: int
 ) -> None:
     numbers = random.Random(3)
@@ -262,8 +265,9 @@ def test_lists_that_many_rows_are_in_are_added_to_all_rows_with_the_same_result(
     for query in (*words, "検索の設定", "京都のデータベースの障害", "search server の評価と検索", "評価する server"):
         terms = analyse_query(query, cross_language_weight=0.7).terms
         answers = []
-        for least in (10**9, 0):
-            monkeypatch.setattr(segment_scores, "_MIN_DENSE_ROWS", least)
+        for postings_at_once, min_dense_rows in ((0, 10**9), (0, 0), (10**9, 0)):
+            monkeypatch.setattr(segment_scores, "_MAX_POSTINGS_AT_ONCE", postings_at_once)
+            monkeypatch.setattr(segment_scores, "_MIN_DENSE_ROWS", min_dense_rows)
             answers.append([state.rank(terms, k, k1=1.2, b=0.75, where=where) for k in (1, 10, 100, 600)])
-        assert answers[0] == answers[1]
+        assert answers[0] == answers[1] == answers[2]
         assert len(answers[0][-1].rows) > 0

@@ -20,12 +20,12 @@ def idf(size: int, frequency: float) -> float:
 def term_idfs(terms: Sequence[QueryTerm], frequencies: Sequence[int], size: int) -> list[float]:
     """Return the inverse document frequency of each term; terms of a group have that of the group."""
     group_frequencies: dict[int, float] = {}
-    for term, frequency in zip(terms, frequencies, strict=True):
-        if term.group >= 0:
-            group_frequencies[term.group] = max(group_frequencies.get(term.group, 0.0), term.weight * frequency)
+    for (_, weight, _, group), frequency in zip(terms, frequencies, strict=True):
+        if group >= 0 and weight * frequency >= group_frequencies.get(group, 0.0):
+            group_frequencies[group] = weight * frequency
     return [
-        idf(size, frequency if term.group < 0 else min(group_frequencies[term.group], size))
-        for term, frequency in zip(terms, frequencies, strict=True)
+        idf(size, frequency if group < 0 else min(group_frequencies[group], size))
+        for (_, _, _, group), frequency in zip(terms, frequencies, strict=True)
     ]
 
 

@@ -192,12 +192,13 @@ def _frequencies(
     """Return in how many rows that are alive each key is."""
     frequencies = [0] * len(terms)
     for view, view_spans in zip(snapshot.views, spans, strict=True):
+        alive, segment = view.alive, view.segment
         for i, (begin, end) in enumerate(view_spans):
-            if view.alive is None:
+            if alive is None:
                 frequencies[i] += end - begin
             else:
-                postings = view.segment.grams if terms[i].is_gram else view.segment.words
-                frequencies[i] += int(np.count_nonzero(view.alive[postings.rows[begin:end]]))
+                rows = (segment.grams if terms[i].is_gram else segment.words).rows[begin:end]
+                frequencies[i] += int(np.count_nonzero(alive[rows]))
     return frequencies
 
 
@@ -206,8 +207,8 @@ def _max_contributions(
 ) -> list[float]:
     """Return the most each key can add to a row's score."""
     return [
-        term.weight * term_idf * (1.0 if term.is_gram else k1 + 1)
-        for term, term_idf in zip(terms, term_idfs(terms, frequencies, snapshot.size), strict=True)
+        weight * term_idf * (1.0 if is_gram else k1 + 1)
+        for (_, weight, is_gram, _), term_idf in zip(terms, term_idfs(terms, frequencies, snapshot.size), strict=True)
     ]
 
 
@@ -216,23 +217,25 @@ def _posting_lists(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) ->
     spans, contributions, _ = _cached_lookup(snapshot, terms, k1)
     # Words first: grams only add to rows that words found. The order is the same in every segment, so that sums do not
     # depend on how rows are spread over segments.
-    order = sorted(range(len(terms)), key=lambda i: (terms[i].is_gram, -contributions[i], terms[i].key))
-    groups: dict[int, list[int]] = {}
-    for i in order:
-        groups.setdefault(terms[i].group if terms[i].group >= 0 else ~i, []).append(i)
+    order = sorted(
+        [
+            (is_gram, -contribution, key, group if group >= 0 else ~i, i)
+            for i, ((key, _, is_gram, group), contribution) in enumerate(zip(terms, contributions, strict=True))
+        ]
+    )
     lists_by_view = []
     for view_spans in spans:
-        lists = []
-        for group in groups.values():
-            members = [
-                PostingList(contributions[i], *view_spans[i], terms[i].is_gram)
-                for i in group
-                if view_spans[i][0] < view_spans[i][1]
-            ]
-            if len(members) > 1:
-                total_length = sum(member.end - member.begin for member in members)
-                lists.append(PostingList(members[0].max_score, 0, total_length, False, tuple(members)))
-            else:
-                lists += members
-        lists_by_view.append(lists)
-    return [lists if lists and not lists[0].is_gram else [] for lists in lists_by_view]
+        groups: dict[int, list[PostingList]] = {}
+        for is_gram, negative_max, _, group, i in order:
+            members = groups.setdefault(group, [])
+            begin, end = view_spans[i]
+            if begin < end:
+                members.append(PostingList(-negative_max, begin, end, is_gram))
+        lists = [members[0] if len(members) == 1 else _join_group(members) for members in groups.values() if members]
+        lists_by_view.append(lists if lists and not lists[0].is_gram else [])
+    return lists_by_view
+
+
+def _join_group(members: list[PostingList]) -> PostingList:
+    total_length = sum(member.end - member.begin for member in members)
+    return PostingList(members[0].max_score, 0, total_length, False, tuple(members))

@@ -27,6 +27,8 @@ _LOOKUP_COST = 8
 _MERGE_COST = 8
 # From this size on, adding to all rows is faster than to listed ones, if many are listed.
 _MIN_DENSE_ROWS = 10_000
+# Up to this many postings, and rows of a segment, the calls for each list cost more than what pruning could save.
+_MAX_POSTINGS_AT_ONCE, _MAX_ROWS_AT_ONCE = 32_000, 50_000
 
 
 class PostingList(NamedTuple):
@@ -46,10 +48,12 @@ def score_segment(
     words = view.segment.words
     if len(posting_lists) == 1 and mask is None:
         return _score_list(words, posting_lists[0], norms)
+    remaining_length = sum([posting_list.end - posting_list.begin for posting_list in posting_lists])
+    if remaining_length <= _MAX_POSTINGS_AT_ONCE and len(norms) <= _MAX_ROWS_AT_ONCE:
+        return _score_at_once(view, posting_lists, norms, mask)
     total = np.zeros(len(view.segment), np.float32)
     touched: list[Rows] | None = []  # the rows with a score; None once they are too many to be listed
     row_count = 0
-    remaining_length = sum(posting_list.end - posting_list.begin for posting_list in posting_lists)
     remaining_max = sum(posting_list.max_score for posting_list in posting_lists)
     for index, posting_list in enumerate(posting_lists):
         if posting_list.is_gram:
@@ -81,6 +85,66 @@ def score_segment(
         values = total[candidates]
         candidates = candidates[values + np.float32(remaining_max) >= lower_bound(values, k)]
     return _score_candidates(view, posting_lists[index:], candidates, total, k, norms, remaining_max)
+
+
+def _score_at_once(
+    view: SegmentView, posting_lists: list[PostingList], norms: npt.NDArray[np.float32], mask: Mask
+) -> tuple[Rows, Scores]:
+    """Return all rows of the lists of words with their scores, with few calls however many lists there are."""
+    word_lists = [posting_list for posting_list in posting_lists if not posting_list.is_gram]
+    gram_lists = posting_lists[len(word_lists) :]
+    total = np.zeros(len(norms), np.float32)
+    if len(word_lists) == 1:
+        rows, scores = _score_list(view.segment.words, word_lists[0], norms)
+        total[rows] = scores
+        candidates = rows if mask is None else rows[mask[rows]]
+    else:
+        np.add.at(total, *_score_lists(view.segment.words, word_lists, norms))
+        candidates = (total > 0 if mask is None else (total > 0) & mask).nonzero()[0]
+    if gram_lists:
+        gram_rows = view.segment.grams.rows
+        rows = np.concatenate([gram_rows[gram.begin : gram.end] for gram in gram_lists], dtype=np.intp)
+        np.add.at(total, rows, _repeat_max_scores(gram_lists))
+    return candidates, total[candidates]
+
+
+def _score_lists(
+    words: Postings, posting_lists: list[PostingList], norms: npt.NDArray[np.float32]
+) -> tuple[Rows, Scores]:
+    """Return the rows of all lists, one list after the other, and what each list adds to the scores of its rows."""
+    members: list[PostingList] = []
+    groups: list[tuple[int, int]] = []  # where the rows of groups begin and end
+    length = 0
+    for posting_list in posting_lists:
+        end = length + posting_list.end - posting_list.begin
+        if posting_list.members:
+            members += posting_list.members
+            groups.append((length, end))
+        else:
+            members.append(posting_list)
+        length = end
+    rows = np.concatenate([words.rows[member.begin : member.end] for member in members], dtype=np.intp)
+    counts = np.concatenate([words.counts[member.begin : member.end] for member in members], dtype=np.float32)
+    scores = counts * _repeat_max_scores(members) / (counts + norms[rows])
+    for begin, end in groups:
+        _keep_highest(rows[begin:end], scores[begin:end], len(norms))
+    return rows, scores
+
+
+def _repeat_max_scores(posting_lists: Sequence[PostingList]) -> Scores:
+    """Return the maximum score of its list for each posting."""
+    lengths = [posting_list.end - posting_list.begin for posting_list in posting_lists]
+    return np.array([posting_list.max_score for posting_list in posting_lists], np.float32).repeat(lengths)
+
+
+def _keep_highest(rows: Rows, scores: Scores, row_count: int) -> None:
+    """Replace the scores of rows that are in several lists of a group: by the highest in one of them, and 0 else."""
+    highest, last = np.zeros(row_count, np.float32), np.empty(row_count, np.intp)
+    np.maximum.at(highest, rows, scores)
+    positions = np.arange(len(rows))
+    last[rows] = positions
+    scores[:] = highest[rows]
+    scores[last[rows] != positions] = 0
 
 
 def _add_list(
@@ -117,7 +181,7 @@ def _add_dense_list(
     rows, scores = _score_list(words, posting_list, norms)
     if mask is not None:
         scores *= mask[rows]
-    total[rows] += scores
+    np.add.at(total, rows, scores)  # faster than += with an index
 
 
 def _concatenate(touched: list[Rows]) -> Rows:
@@ -140,12 +204,10 @@ def _score_candidates(
         if posting_list.end - posting_list.begin <= _LOOKUP_COST * len(candidates):
             # This also changes the totals of other rows, which are not read again.
             if posting_list.is_gram:
-                total[grams.rows[posting_list.begin : posting_list.end].astype(np.intp)] += np.float32(
-                    posting_list.max_score
-                )
+                all_rows = grams.rows[posting_list.begin : posting_list.end].astype(np.intp)
+                np.add.at(total, all_rows, np.float32(posting_list.max_score))
             else:
-                all_rows, scores = _score_list(words, posting_list, norms)
-                total[all_rows] += scores
+                np.add.at(total, *_score_list(words, posting_list, norms))
             continue
         if posting_list.members:
             group_scores = np.zeros(len(candidates), np.float32)

@@ -160,8 +160,7 @@ class TopK:
             positions = (scores >= threshold).nonzero()[0]
             rows, scores = positions if rows is None else rows[positions], scores[positions]
             if len(rows) > self._k:
-                threshold = np.partition(scores, len(rows) - self._k)[len(rows) - self._k]
-                positions = (scores >= threshold).nonzero()[0]
+                positions = (scores >= kth_highest(scores, self._k)).nonzero()[0]
                 rows, scores = rows[positions], scores[positions]
         offset = self._snapshot.row_offsets[view_index]
         orders = self._snapshot.views[view_index].segment.order[rows]
@@ -193,5 +192,12 @@ def lower_bound(scores: npt.NDArray[_Float], k: int) -> _Float:
     if groups > 2 * k:
         scores = scores[: groups * _GROUP_SIZE].reshape(_GROUP_SIZE, groups).max(axis=0)
         size = groups
-    bound: _Float = np.partition(scores, size - k)[size - k]
-    return bound
+    return kth_highest(scores, k)
+
+
+def kth_highest(scores: npt.NDArray[_Float], k: int) -> _Float:
+    """Return the k-th highest score."""
+    partitioned = scores.copy()
+    partitioned.partition(len(scores) - k)
+    score: _Float = partitioned[len(scores) - k]
+    return score
