@@ -42,6 +42,7 @@ class Facts:
         self._file_times = arrays["file_times"]  # in seconds; their numbers follow those of the dates
         self._tag_sets, self._tag_column = _Texts(arrays, "tag_sets"), arrays["tag_column"]
         self._rows_by_path: dict[str, Rows] = {}
+        self._decoded_tags: dict[int, frozenset[str]] = {}
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -65,9 +66,9 @@ class Facts:
             conditions.append((self._match_dates(where), self._date_column))
         for matches, column in conditions:
             if rows is None:
-                rows = np.flatnonzero(matches.take(column))
+                rows = np.flatnonzero(matches[column])
             else:
-                rows = rows.compress(matches.take(column.take(rows)))
+                rows = rows.compress(matches[column.take(rows)])
         return self._ids if rows is None else self._ids.take(rows)
 
     def _rows_with_uris(self, uris: Iterable[str]) -> Rows:
@@ -108,8 +109,11 @@ class Facts:
     def _match_tags(self, tags: frozenset[str]) -> npt.NDArray[np.bool_]:
         """Return for each set of tags whether it has all of these."""
         matches = np.zeros(len(self._tag_sets), np.bool_)
-        for number in self._tag_sets.containing(_encode_json(max(tags, key=len))):
-            matches[number] = tags <= frozenset(decode_strings(self._tag_sets[number]))
+        for number in self._tag_sets.containing(_encode_json(max(tags, key=len))).tolist():
+            tag_set = self._decoded_tags.get(number)
+            if tag_set is None:
+                tag_set = self._decoded_tags[number] = frozenset(decode_strings(self._tag_sets[number]))
+            matches[number] = tags <= tag_set
         return matches
 
     def _match_dates(self, where: Filter) -> npt.NDArray[np.bool_]:
@@ -164,7 +168,8 @@ class _Texts:
         starts = np.array(found, np.int64)
         numbers = np.searchsorted(self._ends, starts, side="right")
         # The others begin in one text and end in the next.
-        return np.unique(numbers[starts + len(encoded) <= self._ends[numbers]])
+        numbers = numbers[starts + len(encoded) <= self._ends[numbers]]
+        return numbers[np.flatnonzero(np.diff(numbers, prepend=-1))]
 
 
 def build_facts(rows: Sequence[DocumentFacts]) -> Facts:
