@@ -16,6 +16,7 @@ import numpy as np
 
 from bunko import array_file
 from bunko.text.normalise import normalise
+from bunko.text.query_subwords import split_query
 from bunko.text.sentences import passage_ranges
 from bunko.text.subwords import MODEL_PATH, replace_surrogates, space_words
 from bunko.types import SENTENCE_SCALE
@@ -28,6 +29,9 @@ FORMAT = 1
 # More subwords than that no longer change what a text is about, and sums stay exact.
 _MAX_SUBWORDS = 4000
 _MAX_CHARS = 20_000
+# Loading the tokenizer takes as long as splitting some hundred queries without it, each of which waits a fifth of a
+# millisecond longer: a command asks one query, a server many.
+_QUERIES_WITHOUT_TOKENIZER = 8
 _BATCH_SIZE = 32  # texts whose subwords are counted in one matrix
 # Emoji, Korean and lines of ─ all become one unknown subword: with a vector, each would be equal to any other. Passages
 # in Japanese and English have a cosine of at most 0.45 with it, those in unknown characters one of at least 0.85.
@@ -50,7 +54,7 @@ class Static:
         # Three in four off-topic queries find nothing more similar than this; see training/LOG.md.
         self.noise_floor = 0.28
         self._unknown_row = _unit_rows(self._subword_rows(_UNKNOWN_SUBWORDS))[0]
-        self._tokenizer = _load_tokenizer()
+        self._queries = 0  # embedded without the tokenizer
         self._table = table
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -65,6 +69,11 @@ class Static:
         """Return one unit row per text."""
         if not query:
             return self.embed_sentences(texts)[0]
+        if len(texts) == 1 and self._queries < _QUERIES_WITHOUT_TOKENIZER:
+            self._queries += 1
+            ids = split_query(_prepare(texts[0]))
+            if ids is not None:
+                return _unit_rows(self._sum_subwords(ids))
         return _unit_rows(self._sum_texts(texts)) if texts else np.zeros((0, self.size), np.float32)
 
     def embed_sentences(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
@@ -87,22 +96,23 @@ class Static:
 
     def _sum_texts(self, texts: Sequence[str]) -> Vectors:
         """Return the sum of each text's subword vectors."""
-        normalised = [normalise(replace_surrogates(text[:_MAX_CHARS])) for text in texts]
-        spaced = [space_words(" ".join(text.split())) for text in normalised]
-        if len(spaced) == 1:  # a list would start a thread, and a query would wait for it
-            subword_ids = [self._tokenizer.encode(spaced[0], return_type="numpy")]
-        else:
-            subword_ids = self._tokenizer.encode(spaced, return_type="numpy", num_threads=1)
+        tokenizer = _load_tokenizer()
+        if len(texts) == 1:  # a list would start a thread, and a query would wait for it
+            return self._sum_subwords(tokenizer.encode(_prepare(texts[0]), return_type="numpy"))
+        subword_ids = tokenizer.encode(list(map(_prepare, texts)), return_type="numpy", num_threads=1)
         subword_ids = [ids[:_MAX_SUBWORDS] if len(ids) else _UNKNOWN_SUBWORDS for ids in subword_ids]
-        if len(subword_ids) == 1:
-            total: Vectors = self._subword_rows(subword_ids[0]).sum(axis=0, keepdims=True)
-            return total
         return np.concatenate(
             [
                 self._sum_rows(subword_ids[start : start + _BATCH_SIZE])
                 for start in range(0, len(subword_ids), _BATCH_SIZE)
             ]
         )
+
+    def _sum_subwords(self, subword_ids: Any) -> Vectors:
+        """Return the sum of one text's subword vectors."""
+        ids = subword_ids[:_MAX_SUBWORDS] if len(subword_ids) else _UNKNOWN_SUBWORDS
+        total: Vectors = self._subword_rows(ids).sum(axis=0, keepdims=True)
+        return total
 
     def _sum_rows(self, subword_ids: list[Any]) -> Vectors:
         """Return the sum of each text's rows: a matrix of subword counts times the rows of these subwords."""
@@ -125,6 +135,11 @@ class Static:
 
 
 _UNKNOWN_SUBWORDS = np.zeros(1, np.int32)
+
+
+def _prepare(text: str) -> str:
+    """Return a text as the tokenizer was trained on it."""
+    return space_words(" ".join(normalise(replace_surrogates(text[:_MAX_CHARS])).split()))
 
 
 def _unit_rows(sums: Vectors) -> Vectors:
