@@ -131,6 +131,7 @@ class ChunkRow:
     tags: tuple[str, ...]
     content_hash: str
     chunk: Chunk
+    document: StoredDocument | None = None  # only if asked for, and if the text of the chunk is not stored apart
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class RequestResolver:
         self._settings, self._store, self._tool_config = settings, store, tool_config
         self._rerank_count = rerank_count  # 0: there is no reranker
 
-    def resolve(self, request: SearchRequest, tools: Sequence[Tool]) -> RankRequest:
+    def resolve(self, request: SearchRequest, tools: Sequence[Tool], *, read_documents: bool = False) -> RankRequest:
         """Return a request with all settings: its own override those of the tools, which override the library's.
 
         Tools with different settings cannot be ranked together, so then the settings of none of them apply.
@@ -55,7 +55,10 @@ class RequestResolver:
                 values[name] = value
         where = self.resolve_filter(request.where) if request.where else NO_FILTER
         count = self._rerank_count if request.rerank else 0
-        return RankRequest(request.query, where=where, explain=request.explain, rerank_count=count, **values)
+        return RankRequest(
+            request.query, where=where, explain=request.explain, rerank_count=count, read_documents=read_documents,
+            **values,
+        )  # fmt: skip
 
     def resolve_filter(self, where: Filter) -> Filter:
         """Return a filter whose dates are in ISO 8601 and in the time zone of the settings, with its selection."""

@@ -81,20 +81,27 @@ class Searcher:
 
     @reports_search
     def answer(
-        self, search_request: SearchRequest, *, limit: int | None = None, observer: Observer = NO_OBSERVER
+        self,
+        search_request: SearchRequest,
+        *,
+        limit: int | None = None,
+        read_documents: bool = False,
+        observer: Observer = NO_OBSERVER,
     ) -> Answer:
         """Search some tools, all active ones, or those of some kinds, importing changes first if a check is due.
 
         A tool's own settings apply if it is searched alone or with tools that have the same settings, unless
         `use_tool_settings` is false. With `rewrite`, or if it is None and the settings enable it, a chat model rewrites
         the query first; if that fails or finds nothing, the original query is searched. For pages of `top_k` hits,
-        `limit` is the number of hits up to the end of a page.
+        `limit` is the number of hits up to the end of a page. With `read_documents`, hits come with their documents.
         """
         query, use_tool_settings = search_request.query, search_request.use_tool_settings
         if not (query.strip() or search_request.where):
             raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
         tools = self._select_tools(search_request.tool, search_request.kinds)
-        request = self.requests.resolve(search_request, tools if use_tool_settings else ())
+        request = self.requests.resolve(
+            search_request, tools if use_tool_settings else (), read_documents=read_documents
+        )
         request = add_selection(request, search_request, tools, limit or request.top_k)
         notices = [*self._notices, *disabled_notices(self._store, self._tool_config, tools)]
         self._tool_ids.update({selected.name: selected.id for selected in tools})
@@ -272,14 +279,16 @@ class Searcher:
         return lambda hit: extract_by_tool.get(hit.tool, "chunk")
 
     def _documents_of(self, hits: Sequence[Hit]) -> Callable[[Hit], StoredDocument | None]:
-        """Read the documents of all hits at once, and return what finds that of a hit."""
+        """Read the documents that hits do not come with, all at once, and return what finds that of a hit."""
+        documents = {(hit.tool, hit.uri): hit.document for hit in hits if hit.document is not None}
         uris_by_tool: dict[str, dict[str, None]] = {}
         for hit in hits:
-            uris_by_tool.setdefault(hit.tool, {})[hit.uri] = None
-        documents = {
-            tool: self._store.documents.get_all(self._tool_id(tool), tuple(uris)) for tool, uris in uris_by_tool.items()
-        }
-        return lambda hit: documents[hit.tool].get(hit.uri)
+            if (hit.tool, hit.uri) not in documents:
+                uris_by_tool.setdefault(hit.tool, {})[hit.uri] = None
+        for tool, uris in uris_by_tool.items():
+            read_documents = self._store.documents.get_all(self._tool_id(tool), tuple(uris))
+            documents |= {(tool, uri): document for uri, document in read_documents.items()}
+        return lambda hit: documents.get((hit.tool, hit.uri))
 
     def document_of(self, hit: Hit) -> StoredDocument | None:
         """Return the document of a hit."""

@@ -105,8 +105,8 @@ class DocumentStore(Protocol):
     def get_all(self, tool_id: int, uris: Sequence[str]) -> dict[str, StoredDocument]:
         """Return the documents with these URIs that exist, by URI."""
 
-    def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
-        """Return the chunks with these ids that still exist."""
+    def chunks(self, ids: Sequence[int], *, read_documents: bool = False) -> dict[int, ChunkRow]:
+        """Return the chunks with these ids that still exist; with the documents that their texts were cut from."""
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""

@@ -20,10 +20,12 @@ def filter_documents(store: Store, tools: Mapping[int, str], request: RankReques
     return SelectedDocuments.of(ids, request.where)
 
 
-def fetch_hits(store: Store, view: IndexView, tools: Mapping[int, str], ranked_rows: Sequence[RankedRow]) -> list[Hit]:
-    """Return the hits of ranked rows."""
+def fetch_hits(
+    store: Store, view: IndexView, tools: Mapping[int, str], request: RankRequest, ranked_rows: Sequence[RankedRow]
+) -> list[Hit]:
+    """Return the hits of ranked rows, with their documents if the request asks for them."""
     ids = view.chunk_ids([ranked_row.row for ranked_row in ranked_rows])
-    chunks = store.documents.chunks(ids)
+    chunks = store.documents.chunks(ids, read_documents=request.read_documents)
     return [
         _build_hit(chunks[chunk_id], ranked_row, tools) for chunk_id, ranked_row in zip(ids, ranked_rows, strict=True)
     ]
@@ -44,4 +46,5 @@ def _build_hit(chunk_row: ChunkRow, ranked_row: RankedRow, tools: Mapping[int, s
         ranked_row.combined_score,
         ranked_row.why,
         sentence=ranked_row.sentence,
+        document=chunk_row.document,
     )

@@ -34,7 +34,7 @@ def search(
             hits = select_hits(store, view, tools, embedder, request, request.selection)
         else:
             ranked_rows = rank_rows(view, query, embedder, request, filter_documents(store, tools, request))
-            hits = fetch_hits(store, view, tools, ranked_rows)
+            hits = fetch_hits(store, view, tools, request, ranked_rows)
         if request.explain:
             from bunko.search.explained_texts import explain_texts
 

@@ -114,6 +114,7 @@ class RankRequest:
     depth: int | None = None  # rows of each arm; None: enough for `top_k`
     selection: Selection | None = None  # None: the first `top_k`
     rerank_count: int = 0  # how many of the first hits a reranker reads; 0: none
+    read_documents: bool = False  # whether hits come with their documents, which passages need
 
     def __post_init__(self) -> None:
         """Reject invalid values and name the allowed ones."""

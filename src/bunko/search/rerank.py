@@ -23,7 +23,7 @@ def rank_candidates(
     depth = max(request.rows_per_arm, request.rerank_count)
     deeper = replace(request, top_k=max(request.top_k, request.rerank_count), depth=depth)
     rows = rank_rows(view, clean_query(request.query), embedder, deeper, filter_documents(store, tools, request))
-    return fetch_hits(store, view, tools, rows)
+    return fetch_hits(store, view, tools, request, rows)
 
 
 def select_reranked(request: RankRequest, candidates: Sequence[Hit], scores: Sequence[float] | None) -> list[Hit]:

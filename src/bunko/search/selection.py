@@ -91,7 +91,7 @@ def _ranked_hits(
         seen_rows.update(ranked_row.row for ranked_row in new_rows)
         rows = [row for row in new_rows if rows_with_phrases is None or row.row in rows_with_phrases]
         for start in range(0, len(rows), selection.limit):
-            yield from fetch_hits(store, view, tools, rows[start : start + selection.limit])
+            yield from fetch_hits(store, view, tools, request, rows[start : start + selection.limit])
         is_below_minimum = selection.min_score is not None and rows and rows[-1].score < selection.min_score
         if not new_rows or is_below_minimum or depth >= max_depth or len(seen_rows) >= view.size:
             return

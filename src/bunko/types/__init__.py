@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from bunko.records import StoredDocument
+
     Vectors = npt.NDArray[np.float32]
     SentenceVectors = npt.NDArray[np.int8]  # one row per sentence: a unit vector times SENTENCE_SCALE, rounded
 
@@ -313,6 +315,8 @@ class Hit:
     fetched_at: str = ""  # when it was fetched from the web
     sentence: int | None = None  # which of its sentences is nearest to the query by vectors, counted from 0
     more_in_document: int = 0  # hits of the same document that were left out in favour of others
+    # As the search read it, for passages; None: it was not asked for, or a chunk does not need it.
+    document: StoredDocument | None = field(default=None, compare=False, repr=False)
 
     @property
     def text(self) -> str:

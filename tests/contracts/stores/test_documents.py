@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
-from bunko.records import FailedDocument, PreparedDocument
+from bunko.records import ChunkRow, FailedDocument, PreparedDocument
 from bunko.search.hits import search
 from bunko.search.request import RankRequest
 from bunko.types import Chunk, LineSpan, SourceEntry, Tool
@@ -27,6 +28,22 @@ def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> Non
         ("docs", "a.md", "title of a.md", "2024-01-15", ("設計",))
     ]
     assert hits[0].chunk == Chunk(0, 0, 5, 1, 1, "検索の方法", "# h", ("h",))
+
+
+def test_chunks_come_with_their_documents_on_request(store: Store) -> None:
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared("a.md", "検索の方法", "別の話", tags=("設計",))])
+    store.documents.write(tool.id, upsert=[prepared("b.md", "京都の寺", modified_ns=10**18)])
+    with store.read_transaction():
+        ids = ToolIndex(store, tool.id, None).snapshot().chunk_ids([0, 1, 2])
+        rows = store.documents.chunks(ids, read_documents=True)
+        assert [row.document for row in rows.values()] == [store.documents.get(tool.id, uri) for uri in _uris(rows)]
+        assert sorted(_uris(rows)) == ["a.md", "a.md", "b.md"]
+        assert [row.document for row in store.documents.chunks(ids).values()] == [None] * 3
+
+
+def _uris(rows: Mapping[int, ChunkRow]) -> list[str]:
+    return [row.uri for row in rows.values()]
 
 
 def test_a_removed_document_is_never_found_again(store: Store) -> None:

@@ -113,8 +113,8 @@ class MemoryDocuments:
         )
 
     @with_lock
-    def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
-        """Return the chunks with these ids that still exist."""
+    def chunks(self, ids: Sequence[int], *, read_documents: bool = False) -> dict[int, ChunkRow]:
+        """Return the chunks with these ids that still exist; with the documents that their texts were cut from."""
         rows = {}
         for row in self._tables.documents.values():
             for position, chunk in enumerate(row.prepared.chunks):
@@ -129,6 +129,7 @@ class MemoryDocuments:
                         document.text.tags,
                         document.content_hash,
                         chunk,
+                        self.get(row.tool_id, document.uri) if read_documents else None,
                     )
         return rows
 

@@ -57,6 +57,7 @@ _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 _CHUNK_TYPES = (
     *(INTEGER,) * 7, TEXT, TEXT, TEXT | NULL, TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT | NULL, INTEGER, INTEGER,
+    INTEGER, TEXT, INTEGER,
 )  # fmt: skip
 _EXPORT_TYPES = (
     INTEGER, TEXT, INTEGER, INTEGER, INTEGER, *(TEXT,) * 6, INTEGER, TEXT, BLOB, INTEGER, INTEGER,
@@ -154,31 +155,33 @@ class SqlDocuments:
                 documents[uri_by_key[key]] = StoredDocument(uri_by_key[key], *facts)
         return documents
 
-    def chunks(self, ids: Sequence[int]) -> dict[int, ChunkRow]:
-        """Return the chunks with these ids that still exist."""
+    def chunks(self, ids: Sequence[int], *, read_documents: bool = False) -> dict[int, ChunkRow]:
+        """Return the chunks with these ids that still exist; with the documents that their texts were cut from."""
         rows = self._database.rows(
             'SELECT chunks.id, document_id, ordinal, start, "end", chunks.first_line, chunks.last_line, heading,'
             " heading_path, chunks.text, uri, title, date, modified_ns, tags, content_hash,"
-            " CASE WHEN chunks.text IS NULL THEN documents.text END, tool_id, documents.last_line"
+            " CASE WHEN chunks.text IS NULL THEN documents.text END, tool_id,"
+            " documents.first_line, documents.last_line, media_type, body"
             f" FROM chunks JOIN documents ON documents.id = document_id WHERE chunks.id IN ({placeholders(ids)})",
             ids,
             types=_CHUNK_TYPES,
         )
-        chunk_rows = {}
+        chunk_rows: dict[int, ChunkRow] = {}
+        documents: dict[int, StoredDocument] = {}
         with self._database.decode_values():
-            for row in rows:
-                text = row[16][row[3] : row[4]] if row[9] is None else row[9]
-                chunk = Chunk(row[2], row[3], row[4], row[5], row[6], text, row[7], decode_strings(row[8]))
-                chunk_rows[row[0]] = ChunkRow(
-                    row[17],
-                    row[1],
-                    row[10],
-                    row[11],
-                    effective_date(row[12], row[13], row[18]),
-                    decode_strings(row[14]),
-                    row[15],
-                    chunk,
-                )
+            for (
+                chunk_id, document_id, index, start, end, first, last, heading, heading_path, chunk_text, uri, title,
+                date, modified_ns, tags, content_hash, text, tool_id, first_line, last_line, media_type, body,
+            ) in rows:  # fmt: skip
+                chunk_text = text[start:end] if chunk_text is None else chunk_text
+                chunk = Chunk(index, start, end, first, last, chunk_text, heading, decode_strings(heading_path))
+                date = effective_date(date, modified_ns, last_line)
+                facts = (uri, title, date, decode_strings(tags), content_hash)
+                document = documents.get(document_id)
+                if document is None and read_documents and text is not None:
+                    document = StoredDocument(*facts, media_type, text, body, LineSpan(first_line, last_line))
+                    documents[document_id] = document
+                chunk_rows[chunk_id] = ChunkRow(tool_id, document_id, *facts, chunk, document)
         return chunk_rows
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
