@@ -40,3 +40,9 @@ def test_two_texts_together_cost_about_what_they_cost_apart(first: str, second: 
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), min_size=1))
 def test_a_kanji_costs_at_least_a_token(text: str) -> None:
     assert estimate_tokens(text) >= len(text)
+
+
+@given(st.text(max_size=60))
+def test_a_short_text_costs_what_it_adds_to_a_long_one(text: str) -> None:
+    beginning = "。" * 200  # no part of a word, and 130 tokens exactly
+    assert estimate_tokens(beginning + text) == estimate_tokens(beginning) + estimate_tokens(text)

@@ -42,7 +42,10 @@ def tools(store: Store) -> list[Tool]:
 
 def get_tool(store: Store, name: str) -> Tool:
     """Return the tool of a name, its own or the one that assistants see, or raise an error that lists all tools."""
-    candidates = tools(store)
+    return _get_tool(tools(store), name)
+
+
+def _get_tool(candidates: Sequence[Tool], name: str) -> Tool:
     if tool := find_tool(candidates, name):
         return tool
     raise unknown_tool_error(name, _list_names(candidates))
@@ -65,9 +68,14 @@ def _list_names(candidates: Sequence[Tool]) -> str:
 
 def select_tools(store: Store, names: ToolNames) -> list[Tool]:
     """Return the tools to search: those of a name or of several, or all active ones."""
+    return select_from(tools(store), names)
+
+
+def select_from(candidates: Sequence[Tool], names: ToolNames) -> list[Tool]:
+    """Return those of some tools to search."""
     if names is None:
-        return [tool for tool in tools(store) if tool.active]
-    selected = [get_tool(store, name) for name in ([names] if isinstance(names, str) else names)]
+        return [tool for tool in candidates if tool.active]
+    selected = [_get_tool(candidates, name) for name in ([names] if isinstance(names, str) else names)]
     return list({tool.id: tool for tool in selected}.values())
 
 

@@ -125,15 +125,14 @@ class Pager:
         self, request: SearchRequest, start: Cursor, observer: Observer
     ) -> tuple[Answer, list[Passage], Cursor, Cursor | None, Sequence[Tool]]:
         """Return an answer, its passages from `start` on, where they and those after them start, and all tools."""
+        tools = self._searcher.tools()
         if not request.continue_past_top_k:
-            answer = self._searcher.answer(request, read_documents=True, observer=observer)
-            tools = self._searcher.tools()
+            answer = self._searcher.answer(request, tools=tools, read_documents=True, observer=observer)
             return answer, self._passages(request, answer, answer.hits, 0, tools), start, None, tools
-        count = request.top_k or self._searcher.default_top_k(request)
+        count = request.top_k or self._searcher.default_top_k(request, tools)
         while True:
             hit_count = min(start.first_hit + count, MAX_HITS)
-            answer = self._searcher.answer(request, limit=hit_count, read_documents=True)
-            tools = self._searcher.tools()
+            answer = self._searcher.answer(request, limit=hit_count, tools=tools, read_documents=True)
             # Sections and documents of earlier pages are not returned again; chunks are all different.
             already_returned = 0 if request.extract == "chunk" else start.first_hit
             hits = answer.hits if already_returned else answer.hits[start.first_hit :]

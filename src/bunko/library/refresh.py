@@ -73,12 +73,28 @@ class Refresher:
 
         The observer is told of an import that this call starts, also after it has returned.
         """
+        if self._is_fresh(tool):
+            return []
         notices = self._import_changes(tool, observer)
         if vectors and not self.is_importing() and self._lacks_vectors(tool):
             self._start_import(lambda observer: self._embed_missing(tool, observer), tool.name)
             if self._running_import is not None:
                 self._running_import.join(min(self._wait_seconds, _VECTOR_WAIT_SECONDS))
         return notices
+
+    def _is_fresh(self, tool: Tool) -> bool:
+        """Return whether a tool, as just read from the store, needs neither a check nor vectors, and none is going on.
+
+        Most searches end here. The last check is looked up first: whoever starts an import records its check before.
+        """
+        last_check = self._checks.get(tool.id)
+        return (
+            last_check is not None
+            and time.monotonic() - last_check.monotonic_seconds < self._refresh_interval
+            and not tool.built.lacks_vectors
+            and not self._check_lock.locked()
+            and not self.is_importing()
+        )
 
     def _start_import(self, work: Callable[[Observer], None], tool: str) -> None:
         """Start an import unless one is running or a check is about to start one."""

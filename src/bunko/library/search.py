@@ -85,6 +85,7 @@ class Searcher:
         search_request: SearchRequest,
         *,
         limit: int | None = None,
+        tools: Sequence[Tool] | None = None,  # all of the library, if they were just read
         read_documents: bool = False,
         observer: Observer = NO_OBSERVER,
     ) -> Answer:
@@ -98,7 +99,7 @@ class Searcher:
         query, use_tool_settings = search_request.query, search_request.use_tool_settings
         if not (query.strip() or search_request.where):
             raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
-        tools = self._select_tools(search_request.tool, search_request.kinds)
+        tools = self._select_tools(search_request.tool, search_request.kinds, tools)
         request = self.requests.resolve(
             search_request, tools if use_tool_settings else (), read_documents=read_documents
         )
@@ -244,9 +245,9 @@ class Searcher:
         except BunkoError as error:
             return [f"Changes of {tool.name} were not imported: {error.message}. {error.hint}".rstrip()]
 
-    def default_top_k(self, request: SearchRequest) -> int:
+    def default_top_k(self, request: SearchRequest, tools: Sequence[Tool] | None = None) -> int:
         """Return how many hits a request gets that does not say how many."""
-        tools = self._select_tools(request.tool, request.kinds) if request.use_tool_settings else ()
+        tools = self._select_tools(request.tool, request.kinds, tools) if request.use_tool_settings else ()
         return self.requests.resolve(request, tools).top_k
 
     def passages(
@@ -343,14 +344,17 @@ class Searcher:
         """Return the name of each tool that assistants see, by its real one."""
         return assistant_names(self.tools())
 
-    def _select_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:
+    def _select_tools(
+        self, names: ToolNames, kinds: Sequence[str], candidates: Sequence[Tool] | None = None
+    ) -> list[Tool]:
         """Return the tools to search; raise if `kinds` are given and no active tool is of them."""
-        tools = [tool for tool in catalog.select_tools(self._store, names) if not kinds or tool.kind in kinds]
+        candidates = self.tools() if candidates is None else candidates
+        tools = [tool for tool in catalog.select_from(candidates, names) if not kinds or tool.kind in kinds]
         if kinds and not tools:
             raise no_tool_error(self._store, self._tool_config, kinds)
         return tools
 
-    def select_fresh_tools(self, names: str | Sequence[str] | None, kinds: Sequence[str]) -> list[Tool]:
+    def select_fresh_tools(self, names: ToolNames, kinds: Sequence[str]) -> list[Tool]:
         """Return the tools to search after importing their changes."""
         tools = self._select_tools(names, kinds)
         if not self._read_only:

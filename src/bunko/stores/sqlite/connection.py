@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -270,9 +270,12 @@ class SqliteDatabase:
             self._write_lock.release()
         return True
 
-    @contextmanager
-    def read_transaction(self) -> Iterator[None]:
+    def read_transaction(self) -> AbstractContextManager[None]:
         """Read everything inside the block from one state, unaffected by concurrent writes; each thread has its own."""
+        return nullcontext() if self._readers.is_in_transaction() else self._begin_reading()
+
+    @contextmanager
+    def _begin_reading(self) -> Iterator[None]:
         with ExitStack() as transaction:
             with translate_errors(self.path):
                 transaction.enter_context(self._readers.transaction())

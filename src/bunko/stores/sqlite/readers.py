@@ -33,6 +33,10 @@ class Readers(Generic[C]):
         self._changed = threading.Condition()
         self._thread: _ThreadState[C] = _ThreadState()
 
+    def is_in_transaction(self) -> bool:
+        """Return whether this thread is in a block of `transaction`."""
+        return self._thread.connection is not None
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Read everything inside the block from one state; a block inside a block of the same thread is part of it."""
