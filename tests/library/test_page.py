@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bunko.errors import QueryError
 from bunko.records import Filter
 from bunko.search.request import MAX_HITS, RANKING_OPTIONS, RankRequest, SearchRequest
+from bunko.stores.sqlite.connection import SqliteDatabase
 from tests.conftest import Opener
 
 FILLER = "この文は一つの塊になるだけの長さを保つために、少し長めに書かれている。" * 3
@@ -37,6 +39,24 @@ def test_without_a_budget_a_page_has_the_hits_of_a_search(sections: Path, open_d
     assert [item.text for item in page.results] == [hit.chunk.text for hit in answer.hits]
     assert (page.total_chunks, page.mode, page.next_cursor) == (answer.total_chunks, answer.mode, "")
     assert not page.truncated
+
+
+def test_a_page_is_read_from_the_store_in_few_queries(
+    sections: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = open_docs()
+    library.page(SearchRequest("索引の話"))  # imports
+    queries: list[str] = []
+    rows = SqliteDatabase.rows
+
+    def count(self: SqliteDatabase, query: str, *args: Any, **options: Any) -> list[tuple[Any, ...]]:
+        queries.append(query)
+        return rows(self, query, *args, **options)
+
+    monkeypatch.setattr(SqliteDatabase, "rows", count)
+    assert library.page(SearchRequest("索引の話", mode="hybrid", refresh=False)).results
+    assert len(queries) == 4  # the tools, again in the transaction of the search, its generation, and the hits
+    assert sum("FROM documents" in query or "JOIN documents" in query for query in queries) == 1
 
 
 def test_neighbouring_chunks_are_joined_unless_the_request_keeps_them_apart(sections: Path, open_docs: Opener) -> None:
