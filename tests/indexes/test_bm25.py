@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bunko.indexes.embedded import segment, segment_scores
+from bunko.indexes.embedded import bm25, segment, segment_scores
 from bunko.indexes.embedded.snapshot import SegmentView
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.indexes.term_weights import idf
 from bunko.records import QueryTerm, StoredChunk
 from bunko.search.query_analysis import analyse_query
-from bunko.text import analyzer
+from bunko.text import analyzer, ngrams
 from bunko.text.term_codec import pack_terms, unpack_chunk_terms, unpack_terms
 
 CONSTANTS = st.sampled_from([(1.2, 0.75), (1.5, 0.75), (2.5, 0.5), (0.0, 0.0), (0.9, 1.0)])
@@ -119,7 +119,7 @@ def agree(
     state = snapshot(rows, cuts, dead)
     found = state.rank(query, k, k1=k1, b=b)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segment_scores, "_MAX_POSTINGS_AT_ONCE", 0)
+        patch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", 0)
         assert state.rank(query, k, k1=k1, b=b) == found, "list by list"
     expected = plain(rows, dead, query, k1, b)
     assert len(found.rows) == min(k, len(expected))
@@ -266,8 +266,21 @@ def test_lists_are_added_one_by_one_or_at_once_and_to_some_or_all_rows_with_the_
         terms = analyse_query(query, cross_language_weight=0.7).terms
         answers = []
         for postings_at_once, min_dense_rows in ((0, 10**9), (0, 0), (10**9, 0)):
-            monkeypatch.setattr(segment_scores, "_MAX_POSTINGS_AT_ONCE", postings_at_once)
+            monkeypatch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", postings_at_once)
             monkeypatch.setattr(segment_scores, "_MIN_DENSE_ROWS", min_dense_rows)
             answers.append([state.rank(terms, k, k1=1.2, b=0.75, where=where) for k in (1, 10, 100, 600)])
         assert answers[0] == answers[1] == answers[2]
         assert len(answers[0][-1].rows) > 0
+
+
+def test_rows_found_by_n_grams_alone_are_the_same_list_by_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["温泉旅館の料理", "旅館の予約", "料理の本", "温泉の旅", "検索の設定"]
+    no_terms = unpack_terms(pack_terms([[]]))[0]
+    rows = [StoredChunk(number, number, number, text, *no_terms, None) for number, text in enumerate(texts)]
+    state = EmbeddedView([SegmentView(segment.build(rows, 0, {}))], 1)
+    grams = [QueryTerm(gram.key, 1.0, is_gram=True) for gram in ngrams.query_grams("温泉旅館の旅")]
+    at_once = state.rank_grams(grams, 5, min_share=0.3)
+    assert at_once.rows[0] == 0
+    assert sorted(at_once.rows) == [0, 1, 3]
+    monkeypatch.setattr(bm25, "MAX_POSTINGS_AT_ONCE", 0)
+    assert state.rank_grams(grams, 5, min_share=0.3) == at_once

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bunko.indexes.embedded.segment_scores import PostingList, look_up, score_segment
+from bunko.indexes.embedded.segment_scores import MAX_POSTINGS_AT_ONCE, PostingList, look_up, score_segment
 from bunko.indexes.embedded.snapshot import SegmentView, Snapshot, TopK
 from bunko.indexes.term_weights import countable_terms, idf, term_idfs
 from bunko.records import EMPTY_RANKING, GRAM_WEIGHT, QueryTerm, Ranking
@@ -54,17 +54,21 @@ def rank_gram_overlap(
 ) -> Ranking:
     """Return the k rows with the highest idf sum of their grams, among rows with at least `min_share` of the grams."""
     spans = [_find_spans(view, terms) for view in snapshot.views]
-    values = [
-        GRAM_WEIGHT * value for value in _max_contributions(snapshot, terms, _frequencies(snapshot, terms, spans), 0.0)
-    ]
+    contributions = _max_contributions(snapshot, terms, _frequencies(snapshot, terms, spans), 0.0)
+    values = np.array([GRAM_WEIGHT * contribution for contribution in contributions], np.float32)
+    weights = np.array([term.weight for term in terms], np.float32)
     min_weight = min_share * sum(term.weight for term in terms)
     top = TopK(snapshot, k)
     for view_index, view in enumerate(snapshot.views):
         scores, shares = np.zeros((2, len(view.segment)), np.float32)
-        for term, (begin, end), value in zip(terms, spans[view_index], values, strict=True):
-            rows = view.segment.grams.rows[begin:end].astype(np.intp)
-            scores[rows] += value
-            shares[rows] += term.weight
+        view_spans, gram_rows = spans[view_index], view.segment.grams.rows
+        lengths = [end - begin for begin, end in view_spans]
+        lists_at_once = len(terms) if sum(lengths) <= MAX_POSTINGS_AT_ONCE else 1
+        for first in range(0, len(terms), lists_at_once):
+            part = slice(first, first + lists_at_once)
+            rows = np.concatenate([gram_rows[begin:end] for begin, end in view_spans[part]], dtype=np.intp)
+            np.add.at(scores, rows, values[part].repeat(lengths[part]))
+            np.add.at(shares, rows, weights[part].repeat(lengths[part]))
         matching = np.flatnonzero(shares >= min_weight)
         mask = masks[view_index]
         if mask is not None:

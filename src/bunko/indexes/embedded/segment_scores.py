@@ -28,7 +28,7 @@ _MERGE_COST = 8
 # From this size on, adding to all rows is faster than to listed ones, if many are listed.
 _MIN_DENSE_ROWS = 10_000
 # Up to this many postings, and rows of a segment, the calls for each list cost more than what pruning could save.
-_MAX_POSTINGS_AT_ONCE, _MAX_ROWS_AT_ONCE = 32_000, 50_000
+MAX_POSTINGS_AT_ONCE, _MAX_ROWS_AT_ONCE = 32_000, 50_000
 
 
 class PostingList(NamedTuple):
@@ -49,7 +49,7 @@ def score_segment(
     if len(posting_lists) == 1 and mask is None:
         return _score_list(words, posting_lists[0], norms)
     remaining_length = sum([posting_list.end - posting_list.begin for posting_list in posting_lists])
-    if remaining_length <= _MAX_POSTINGS_AT_ONCE and len(norms) <= _MAX_ROWS_AT_ONCE:
+    if remaining_length <= MAX_POSTINGS_AT_ONCE and len(norms) <= _MAX_ROWS_AT_ONCE:
         return _score_at_once(view, posting_lists, norms, mask)
     total = np.zeros(len(view.segment), np.float32)
     touched: list[Rows] | None = []  # the rows with a score; None once they are too many to be listed
@@ -93,13 +93,13 @@ def _score_at_once(
     """Return all rows of the lists of words with their scores, with few calls however many lists there are."""
     word_lists = [posting_list for posting_list in posting_lists if not posting_list.is_gram]
     gram_lists = posting_lists[len(word_lists) :]
-    total = np.zeros(len(norms), np.float32)
-    if len(word_lists) == 1:
+    if len(word_lists) == 1 and not word_lists[0].members:
+        total = np.zeros(len(norms), np.float32)
         rows, scores = _score_list(view.segment.words, word_lists[0], norms)
         total[rows] = scores
         candidates = rows if mask is None else rows[mask[rows]]
     else:
-        np.add.at(total, *_score_lists(view.segment.words, word_lists, norms))
+        total = _add_lists(view.segment.words, word_lists, norms)
         candidates = (total > 0 if mask is None else (total > 0) & mask).nonzero()[0]
     if gram_lists:
         gram_rows = view.segment.grams.rows
@@ -108,10 +108,10 @@ def _score_at_once(
     return candidates, total[candidates]
 
 
-def _score_lists(
-    words: Postings, posting_lists: list[PostingList], norms: npt.NDArray[np.float32]
-) -> tuple[Rows, Scores]:
-    """Return the rows of all lists, one list after the other, and what each list adds to the scores of its rows."""
+def _add_lists(words: Postings, posting_lists: list[PostingList], norms: npt.NDArray[np.float32]) -> Scores:
+    """Return the scores of all rows by lists that are short in total."""
+    if len(posting_lists) == 1:
+        return _dense_scores(words, posting_lists[0], norms)
     members: list[PostingList] = []
     groups: list[tuple[int, int]] = []  # where the rows of groups begin and end
     length = 0
@@ -123,12 +123,21 @@ def _score_lists(
         else:
             members.append(posting_list)
         length = end
-    rows = np.concatenate([words.rows[member.begin : member.end] for member in members], dtype=np.intp)
-    counts = np.concatenate([words.counts[member.begin : member.end] for member in members], dtype=np.float32)
-    scores = counts * _repeat_max_scores(members) / (counts + norms[rows])
+    rows, scores = _score_lists(words, members, norms)
     for begin, end in groups:
         _keep_highest(rows[begin:end], scores[begin:end], len(norms))
-    return rows, scores
+    total = np.zeros(len(norms), np.float32)
+    np.add.at(total, rows, scores)
+    return total
+
+
+def _score_lists(
+    words: Postings, posting_lists: Sequence[PostingList], norms: npt.NDArray[np.float32]
+) -> tuple[Rows, Scores]:
+    """Return the rows of several lists, one list after the other, and what each list adds to the scores of its rows."""
+    rows = np.concatenate([words.rows[member.begin : member.end] for member in posting_lists], dtype=np.intp)
+    counts = np.concatenate([words.counts[member.begin : member.end] for member in posting_lists], dtype=np.float32)
+    return rows, counts * _repeat_max_scores(posting_lists) / (counts + norms[rows])
 
 
 def _repeat_max_scores(posting_lists: Sequence[PostingList]) -> Scores:
@@ -242,10 +251,10 @@ def look_up(
 def _score_list(words: Postings, posting_list: PostingList, norms: npt.NDArray[np.float32]) -> tuple[Rows, Scores]:
     """Return the distinct rows of a list and their scores."""
     if posting_list.members:
-        if not _is_dense(posting_list, len(norms)):
+        if len(norms) > _MAX_ROWS_AT_ONCE and not _is_dense(posting_list, len(norms)):
             return _merge_highest([_score_list(words, member, norms) for member in posting_list.members])
         group_scores = _dense_scores(words, posting_list, norms)
-        rows = np.flatnonzero(group_scores > 0)
+        rows = (group_scores > 0).nonzero()[0]
         return rows, group_scores[rows]
     # Converted once: indexing with any type but intp converts at every use.
     rows = words.rows[posting_list.begin : posting_list.end].astype(np.intp)
@@ -260,9 +269,11 @@ def _is_dense(posting_list: PostingList, row_count: int) -> bool:
 def _dense_scores(words: Postings, posting_list: PostingList, norms: npt.NDArray[np.float32]) -> Scores:
     """Return the scores of all rows by the member of a group that counts most in each."""
     group_scores = np.zeros(len(norms), np.float32)
+    if posting_list.end - posting_list.begin <= MAX_POSTINGS_AT_ONCE:
+        np.maximum.at(group_scores, *_score_lists(words, posting_list.members, norms))
+        return group_scores
     for member in posting_list.members:
-        rows, scores = _score_list(words, member, norms)
-        group_scores[rows] = np.maximum(group_scores[rows], scores)
+        np.maximum.at(group_scores, *_score_list(words, member, norms))
     return group_scores
 
 

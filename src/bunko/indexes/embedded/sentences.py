@@ -89,23 +89,23 @@ def _add_matches(
     starts, vectors = segment.sentences
     if vectors.shape[1] != len(vector):
         return
-    first = starts[rows]
-    counts = starts[rows + 1] - first
+    first = starts.take(rows)
+    counts = starts.take(rows + 1) - first
     if not counts.all():
         has_sentences = counts > 0
         indexes = [index for index, has_any in zip(indexes, has_sentences.tolist(), strict=True) if has_any]
         first, counts = first[has_sentences], counts[has_sentences]
     if not len(counts):
         return
-    begins = np.cumsum(counts) - counts
-    positions = np.repeat(first - begins, counts)
+    begins = counts.cumsum() - counts
+    positions = (first - begins).repeat(counts)
     positions += np.arange(len(positions))
-    cosines = vectors[positions].astype(np.float32) @ (vector / np.float32(SENTENCE_SCALE))
+    cosines = vectors.take(positions, axis=0).astype(np.float32) @ (vector / np.float32(SENTENCE_SCALE))
     best = np.maximum.reduceat(cosines, begins)
     # The first of equal ones, so that the answer does not depend on how rows are spread over segments.
-    hits = np.flatnonzero(cosines == np.repeat(best, counts))
+    hits = (cosines == best.repeat(counts)).nonzero()[0]
     if len(hits) > len(best):
-        hits = hits[np.searchsorted(hits, begins)]
+        hits = hits[hits.searchsorted(begins)]
     # Rounded to bytes, a vector is a little longer or shorter than 1.
     best_matches = map(SentenceMatch, np.minimum(best, 1.0).tolist(), (hits - begins).tolist())
     if len(best) == len(matches):
