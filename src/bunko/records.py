@@ -119,8 +119,7 @@ class SentenceMatch(NamedTuple):
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
+class ChunkRow(NamedTuple):
     """A chunk with the data that a search result needs."""
 
     tool_id: int

@@ -65,6 +65,18 @@ def test_each_thread_reads_from_a_state_of_its_own(store: Sqlite, threads: Threa
     assert names(store) == ["first", "second"]
 
 
+def test_a_transaction_that_an_interrupt_kept_from_ending_ends_with_its_object(
+    store: Sqlite, threads: ThreadPoolExecutor
+) -> None:
+    transaction = store.read_transaction()
+    transaction.__enter__()
+    assert names(store) == []
+    threads.submit(store.tools.put, Tool("docs")).result(PATIENCE)
+    assert names(store) == []
+    del transaction
+    assert names(store) == ["docs"]
+
+
 def test_many_threads_read_at_the_same_time_and_few_connections_stay_open(
     store: Sqlite, threads: ThreadPoolExecutor
 ) -> None:

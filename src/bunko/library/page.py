@@ -184,7 +184,7 @@ def _add_folded_counts(items: list[PageItem], passages: Sequence[Passage], hits:
         return items
     last_passages = {(passage.hit.tool, passage.hit.uri): passage for passage in passages}
     count_by_passage = {id(last_passages[key]): count for key, count in counts.items() if key in last_passages}
-    return [replace(item, more_in_document=count_by_passage.get(id(item.passage), 0)) for item in items]
+    return [item._replace(more_in_document=count_by_passage.get(id(item.passage), 0)) for item in items]
 
 
 def _display_text(item: PageItem, extract: Extract, terms: SnippetTerms) -> str:

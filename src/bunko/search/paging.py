@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bunko.errors import QueryError
 from bunko.search.passages import Passage
@@ -62,8 +63,7 @@ def _foreign_cursor_error() -> QueryError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PageItem:
+class PageItem(NamedTuple):
     """The part of a passage that fits on a page."""
 
     passage: Passage

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bunko.readers.outline import Heading, unify_line_ends
 from bunko.readers.outlines import scan_outline
@@ -34,8 +35,7 @@ _BLANKS = re.compile(r"\s*")
 _LONG_TEXT = re.compile(r"(?:\s*+\S){50}")  # at least as long as a section that is a chunk of its own
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """A range of a document that answers a query, and the hit it was extracted for."""
 
     hit: Hit

@@ -33,7 +33,7 @@ from bunko.stores.sql.database import (
 from bunko.stores.sql.fact_cache import FactCache, FactsFile
 from bunko.stores.sql.scans import advance_version
 from bunko.stores.sql.vectors import store_vectors
-from bunko.types import RACY_NS, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
+from bunko.types import RACY_NS, WHOLE_FILE, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,7 +150,7 @@ class SqlDocuments:
                 body,
                 first_line,
             ) in rows:
-                date, lines = effective_date(date, modified_ns, last_line), LineSpan(first_line, last_line)
+                date, lines = effective_date(date, modified_ns, last_line), _lines(first_line, last_line)
                 facts = (title, date, decode_strings(tags), content_hash, media_type, text, body, lines)
                 documents[uri_by_key[key]] = StoredDocument(uri_by_key[key], *facts)
         return documents
@@ -179,7 +179,7 @@ class SqlDocuments:
                 facts = (uri, title, date, decode_strings(tags), content_hash)
                 document = documents.get(document_id)
                 if document is None and read_documents and text is not None:
-                    document = StoredDocument(*facts, media_type, text, body, LineSpan(first_line, last_line))
+                    document = StoredDocument(*facts, media_type, text, body, _lines(first_line, last_line))
                     documents[document_id] = document
                 chunk_rows[chunk_id] = ChunkRow(tool_id, document_id, *facts, chunk, document)
         return chunk_rows
@@ -270,6 +270,10 @@ class SqlDocuments:
             chunks.append(Chunk(row[1], row[2], row[3], row[4], row[5], text, row[7], heading_path))
             keys.append(row[9])
         return by_document
+
+
+def _lines(first: int, last: int) -> LineSpan:
+    return WHOLE_FILE if first == 1 and not last else LineSpan(first, last)
 
 
 def _listed_document(

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from bunko.stores.sql.marks import SELECT_MARKS, check_writable
 from bunko.stores.sqlite import guard, schema
 from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors, translate_value_errors
 from bunko.stores.sqlite.files import file_id, wal_files
-from bunko.stores.sqlite.readers import Readers
+from bunko.stores.sqlite.readers import Readers, ReadTransaction
 
 T = TypeVar("T")
 _PEEK_SECONDS = 0.2  # the user waits at the keyboard for a completion
@@ -272,14 +272,7 @@ class SqliteDatabase:
 
     def read_transaction(self) -> AbstractContextManager[None]:
         """Read everything inside the block from one state, unaffected by concurrent writes; each thread has its own."""
-        return nullcontext() if self._readers.is_in_transaction() else self._begin_reading()
-
-    @contextmanager
-    def _begin_reading(self) -> Iterator[None]:
-        with ExitStack() as transaction:
-            with translate_errors(self.path):
-                transaction.enter_context(self._readers.transaction())
-            yield
+        return ReadTransaction(self._readers, self.path)
 
     def rows(
         self, query: str, values: Sequence[Any] = (), *, types: Sequence[ColumnType] = ()

@@ -6,7 +6,10 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from bunko.stores.sqlite.errors import translate_errors
 
 # Connections that stay open while nobody reads. Opening one takes 0.2 ms, and each may cache 8 MB.
 MAX_IDLE = 4
@@ -18,6 +21,35 @@ class _ThreadState(threading.local, Generic[C]):
     """The connection of the read transaction that a thread is in."""
 
     connection: C | None = None
+
+
+class ReadTransaction(Generic[C]):
+    """A block that reads everything from one state; a block inside a block of the same thread is part of it."""
+
+    # A class, because every search enters several of these blocks, and a generator takes longer.
+    __slots__ = ("_path", "_readers", "connection")
+
+    def __init__(self, readers: Readers[C], path: Path) -> None:
+        self._readers, self._path = readers, path
+        self.connection: C | None = None  # of the outermost block, while it is open
+
+    def __enter__(self) -> None:
+        """Enter the block."""
+        try:
+            with translate_errors(self._path):
+                self._readers.begin(self)
+        except BaseException:
+            self._readers.end(self)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the block."""
+        self._readers.end(self)
+
+    def __del__(self) -> None:
+        """Leave a block after all, if Ctrl-C came before `__exit__` did so."""
+        if self.connection is not None:
+            self._readers.end(self)
 
 
 class Readers(Generic[C]):
@@ -33,23 +65,19 @@ class Readers(Generic[C]):
         self._changed = threading.Condition()
         self._thread: _ThreadState[C] = _ThreadState()
 
-    def is_in_transaction(self) -> bool:
-        """Return whether this thread is in a block of `transaction`."""
-        return self._thread.connection is not None
+    def begin(self, transaction: ReadTransaction[C]) -> None:
+        """Let this thread read everything from one state, unless it already does."""
+        if self._thread.connection is None:
+            transaction.connection = self._take()
+            transaction.connection.execute("BEGIN")
+            self._thread.connection = transaction.connection
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Read everything inside the block from one state; a block inside a block of the same thread is part of it."""
-        if self._thread.connection is not None:
-            yield
-            return
-        connection = self._take()
-        try:
-            connection.execute("BEGIN")
-            self._thread.connection = connection
-            yield
-        finally:
-            self._thread.connection = None
+    def end(self, transaction: ReadTransaction[C]) -> None:
+        """End what a transaction began."""
+        connection, transaction.connection = transaction.connection, None
+        if connection is not None:
+            if self._thread.connection is connection:
+                self._thread.connection = None
             self._give_back(connection)
 
     @contextmanager
