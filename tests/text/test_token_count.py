@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bunko.text.token_count import estimate_tokens
+from bunko.text.token_count import estimate_tokens, max_tokens
 
 JAPANESE = "検索エンジンは文書を索引に変え、質問に答える。設定を変えたら索引を作り直す必要がある。"
 ENGLISH = "A search engine turns documents into an index and answers questions. Rebuild it after a change of settings."
@@ -40,6 +40,11 @@ def test_two_texts_together_cost_about_what_they_cost_apart(first: str, second: 
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), min_size=1))
 def test_a_kanji_costs_at_least_a_token(text: str) -> None:
     assert estimate_tokens(text) >= len(text)
+
+
+@given(st.text() | st.text(st.sampled_from("a b😀漢。\n")))
+def test_the_length_of_a_text_limits_what_it_costs(text: str) -> None:
+    assert estimate_tokens(text) <= max_tokens(len(text))
 
 
 @given(st.text(max_size=60))

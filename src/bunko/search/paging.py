@@ -13,7 +13,7 @@ from bunko.search.passages import Passage
 from bunko.search.request import MAX_HITS
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.sentences import sentence_ends
-from bunko.text.token_count import estimate_tokens
+from bunko.text.token_count import estimate_tokens, max_tokens
 
 # The digest of a request, and four numbers; int() refuses thousands of digits.
 _CURSOR = re.compile(r"([0-9a-f]{8})" + r"\.([0-9]{1,100})" * 4)
@@ -89,6 +89,13 @@ def build_page(
     """
     if token_budget is None:
         return [PageItem(passage, passage.text, has_start=True, has_end=True) for passage in passages], None
+    if not (start.char_offset or tokens_per_passage):
+        rest = passages[start.passage_index :]
+        # Most pages are far below their budget, and then there is nothing to count.
+        tokens = sum([max_tokens(len(passage.text)) for passage in rest])
+        if tokens <= token_budget and tokens + sum(map(overhead_tokens, rest)) <= token_budget:
+            texts = [remove_hidden_chars(passage.text) for passage in rest]
+            return [PageItem(*item, has_start=True, has_end=True) for item in zip(rest, texts, strict=True)], None
     items: list[PageItem] = []
     tokens_left = token_budget
     for index in range(start.passage_index, len(passages)):

@@ -15,6 +15,7 @@ _WORD_HUNDREDTHS = 40  # of a token for each word, in addition to those of its l
 _LETTER_HUNDREDTHS = 16  # nothing else weighs that much
 _WORDS = re.compile("[A-Za-z]+")
 _SHORT_CHARS = 100
+_MAX_CHAR_HUNDREDTHS = 150  # of any character, also of a letter that is a word
 # Fitted to a common byte-pair vocabulary on Japanese and English texts, on the safe side for newer ones, which need
 # fewer tokens for Japanese. A kanji is more than a token there, a Latin letter a sixth of one. First, last, tokens;
 # later ranges override earlier ones. Each half of a surrogate pair in UTF-16 counts half.
@@ -65,6 +66,11 @@ def estimate_tokens(text: str) -> int:
     is_letter = weights == _LETTER_HUNDREDTHS
     word_count = int(np.count_nonzero(is_letter[1:] > is_letter[:-1])) + int(is_letter[0])
     return _round_up(int(weights.sum()) + _WORD_HUNDREDTHS * word_count)
+
+
+def max_tokens(char_count: int) -> int:
+    """Return the most tokens that `estimate_tokens` returns for a text of that many characters."""
+    return _round_up(_MAX_CHAR_HUNDREDTHS * char_count)
 
 
 def _round_up(hundredths: int) -> int:
