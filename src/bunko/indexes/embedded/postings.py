@@ -51,19 +51,6 @@ def build(keys: Sequence[npt.NDArray[np.uint64]], counts: Sequence[npt.NDArray[n
     return Postings(flat[first], np.append(first, len(flat)).astype(np.int64), rows[order], flat_counts)
 
 
-def build_presence(keys: npt.NDArray[np.uint64], rows: npt.NDArray[np.int32]) -> Postings:
-    """Invert (key, row) occurrences without counts; the rows of a key must come in ascending order."""
-    order = np.argsort(keys, kind="stable")
-    keys, rows = keys[order], rows[order]
-    if not len(keys):
-        return build([])
-    is_new_key = np.concatenate(([True], keys[1:] != keys[:-1]))
-    is_distinct = is_new_key | np.concatenate(([True], rows[1:] != rows[:-1]))
-    keys, rows, is_new_key = keys[is_distinct], rows[is_distinct], is_new_key[is_distinct]
-    first = np.flatnonzero(is_new_key)
-    return Postings(keys[first], np.append(first, len(keys)).astype(np.int64), rows, np.empty(0, np.uint16))
-
-
 class Merger:
     """Merges the lists of consecutive parts without the rows that are not kept, some keys at a time."""
 

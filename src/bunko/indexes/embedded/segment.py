@@ -86,7 +86,7 @@ def build(rows: Sequence[StoredChunk], dimension: int, stamp: dict[str, Any]) ->
         order=np.array([row.tiebreak_order for row in rows], np.uint64),
         lengths=np.diff(term_totals).astype(np.int32),
         words=postings.build([row.term_keys for row in rows], [row.term_counts for row in rows]),
-        grams=postings.build_presence(*ngrams.occurrences([join_lines(row.text) for row in rows])),
+        grams=postings.Postings(*ngrams.invert([join_lines(row.text) for row in rows]), np.empty(0, np.uint16)),
         vectors=vectors,
         codes=codes.encode(vectors),
         sentences=sentences.collect(rows, dimension),
