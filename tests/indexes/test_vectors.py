@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bunko.indexes.embedded import codes, segment
+from bunko.indexes.embedded import candidates, codes, segment
 from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
 from bunko.indexes.embedded.vectors import cosines, nearest, sampled_recall
 from bunko.records import StoredChunk
@@ -108,6 +109,29 @@ def test_a_scan_of_signs_finds_nearly_all_of_the_nearest_rows(monkeypatch: pytes
             assert (one.mean, one.spread) == pytest.approx((other.mean, other.spread), abs=1e-4)
             assert allowed is None or allowed[list(other.ranking.rows)].all()
         assert found >= 0.98 * 400
+
+
+def test_a_scan_of_signs_finds_what_is_nearest_to_a_query_that_is_near_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = topics(12_000)
+    monkeypatch.setattr(codes, "SIGN_ROWS", 1000)
+    exact, approximate = exact_and_coded(vectors)
+    # Some of its values are large, as in a short text, and the sign of a small one says little.
+    queries = np.random.default_rng(7).standard_t(3, size=(40, 64)).astype(np.float32)
+    found = 0
+    for query in queries / np.linalg.norm(queries, axis=1, keepdims=True):
+        one, other = (nearest(state, query, 10, masks=[None]) for state in (exact, approximate))
+        found += len({*one.ranking.rows} & {*other.ranking.rows})
+    assert found >= 0.6 * 400  # without weights: 0.5
+
+
+@pytest.mark.parametrize("size", [40, 256, 300])
+def test_differences_of_signs_count_by_the_values_of_a_vector(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codes, "SIGN_ROWS", 1000)
+    vectors, query = unit(9_000, size), unit(1, size)[0]
+    coded, rows = codes.encode(vectors), np.arange(0, 9_000, 2)
+    weights = 1 + 2 * np.minimum(np.floor(np.abs(query) * sqrt(size) / candidates._LEVEL_STEP), 3)
+    differs = (vectors[rows] > vectors.mean(axis=0)) != (query > 0)
+    assert candidates._weighted_distances(coded, query, rows).tolist() == (differs @ weights).tolist()
 
 
 def test_the_recall_of_signs_is_measured_with_the_vectors_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:

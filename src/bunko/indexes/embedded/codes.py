@@ -39,11 +39,6 @@ class Codes(NamedTuple):
         """Return the moments of all vectors."""
         return Moments(len(self.scales), self.total, self.products)
 
-    def mean(self) -> npt.NDArray[np.float32]:
-        """Return the mean of all vectors."""
-        mean: npt.NDArray[np.float32] = (self.total / len(self.scales)).astype(np.float32)
-        return mean
-
 
 DTYPES = {"coarse": np.int8, "scales": np.float32, "max_norm": np.float32}
 DTYPES |= {"signs": np.uint64, "total": np.float64, "products": np.float64}
