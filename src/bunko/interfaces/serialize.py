@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from math import floor
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -75,13 +76,17 @@ def _page_extras(page: Page) -> dict[str, Any]:
 
 def resource_address(assistant_name: str, uri: str) -> str:
     """Return the address of a document as an MCP resource, by the name that assistants see its tool by."""
-    return f"{ADDRESS_SCHEME}://{assistant_name}/{quote(uri)}"
+    return f"{ADDRESS_SCHEME}://{assistant_name}/{_quote(uri)}"
 
 
 def readable_address(assistant_name: str, uri: str) -> str:
     """Return the same address with the letters of all languages as they are: encoded, each would cost many tokens."""
-    path = quote(uri) if uri.isascii() else "".join(char if char.isalnum() else quote(char) for char in uri)
+    path = _quote(uri) if uri.isascii() else "".join(char if char.isalnum() else quote(char) for char in uri)
     return f"{ADDRESS_SCHEME}://{assistant_name}/{path}"
+
+
+# A reply has most addresses twice, and the next one names some of the same documents.
+_quote = lru_cache(maxsize=1024)(quote)
 
 
 def _concise_result(page: Page, item: PageItem, *, show_tool: bool) -> dict[str, Any]:

@@ -209,9 +209,7 @@ def _skip_blanks(lines: str, position: int) -> int:
 
 def lines_hash(lines: Sequence[str]) -> str:
     """Return a hash of whole lines that ignores line endings and trailing whitespace."""
-    return hashlib.sha256("\n".join([line.rstrip() for line in lines]).encode("utf-8", "surrogatepass")).hexdigest()[
-        :12
-    ]
+    return hashlib.sha256("\n".join(map(str.rstrip, lines)).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def passage_hash(content_hash: str, lines: Sequence[str]) -> str:

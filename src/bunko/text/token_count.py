@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -56,8 +55,11 @@ def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text, within about a quarter for a paragraph or more."""
     if len(text) <= _SHORT_CHARS:
         # An array takes longer to create than a path or a heading to count.
-        with suppress(IndexError):  # a character of two units
+        try:
             hundredths = sum(map(_weights().__getitem__, map(ord, text)))
+        except IndexError:  # a character of two units
+            pass
+        else:
             return _round_up(hundredths + _WORD_HUNDREDTHS * len(_WORDS.findall(text)))
     # Imported here: a server lists its tools before it needs arrays.
     import numpy as np

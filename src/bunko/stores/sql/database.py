@@ -21,6 +21,7 @@ ColumnType = frozenset[type]
 TEXT, INTEGER, REAL, BLOB, NULL = (frozenset((kind,)) for kind in (str, int, float, bytes, type(None)))
 
 NO_LIMIT = 2**63 - 1  # the LIMIT of a query that only has an OFFSET
+_decode_json = json.JSONDecoder().raw_decode  # skips no blanks, which nobody wrote
 _BATCH_SIZE = 500  # values in one query; old versions of SQLite allow 999
 
 
@@ -148,8 +149,8 @@ def decode_strings(text: str) -> tuple[str, ...]:
     """Decode a JSON list of texts; raise ValueError if it is anything else."""
     if text == "[]":  # most documents have no tags
         return ()
-    values = json.loads(text)
-    if type(values) is not list or not all(type(value) is str for value in values):
+    values, end = _decode_json(text)
+    if end != len(text) or type(values) is not list or not TEXT.issuperset(map(type, values)):
         raise ValueError("not a list of texts")
     return tuple(values)
 
