@@ -74,10 +74,9 @@ def _distinctive_grams(text: str) -> list[ngrams.Gram]:
     """Return the n-grams that count beside the words of a query: those of Japanese, among the first of all."""
     if text.isascii():
         return []
-    # A text has at most as many n-grams as characters: those of letters need not be counted in a short one.
-    is_short = len(normalise(text).lower()) <= _MAX_TERMS
-    grams = ngrams.query_grams(text, letters=not is_short)[:_MAX_TERMS]
-    return [gram for gram in grams if gram.is_distinctive]
+    if len(normalise(text).lower()) > _MAX_TERMS:  # it has at most as many n-grams as characters
+        return [gram for gram in ngrams.query_grams(text)[:_MAX_TERMS] if gram.is_distinctive]
+    return ngrams.distinctive_grams(text)
 
 
 class _TermInfo(NamedTuple):
@@ -102,27 +101,30 @@ class _TermCollector:
         words = analyzer.terms_by_word(run)
         is_translated = False  # as the second word of a compound
         for terms, next_terms in itertools.pairwise((*words, ())):
-            is_translated = self._add_word(terms, next_terms, translate=self._translate and not is_translated)
+            is_translated = bool(terms) and self._add_word(
+                terms, next_terms, translate=self._translate and not is_translated
+            )
 
     def _add_word(
         self, terms: Sequence[analyzer.Term], next_terms: Sequence[analyzer.Term], *, translate: bool
     ) -> bool:
         """Add the terms of one word; return whether the next word was translated together with it."""
-        is_question_word = bool(terms) and terms[0].spelling in analyzer.QUESTION_WORDS
+        is_question_word = terms[0].spelling in analyzer.QUESTION_WORDS
         group = next(self._groups)
         is_compound = False
         weight = 1.0
-        for term in terms:
-            if term.role == "part":
+        for spelling, role in terms:
+            if role == "part":
                 group = next(self._groups)
-            if term.role != "loanword":
-                weight = query_weight(term.spelling)
-            if self._loanwords or term.role != "loanword":
+            is_loanword = role == "loanword"
+            if not is_loanword:
+                weight = query_weight(spelling)
+            if (self._loanwords or not is_loanword) and spelling not in self.words:
                 # A loanword and its English original share a group: only the one that scores higher in a text counts.
-                role = "light" if term.role == "" and weight <= MAX_LIGHT_WEIGHT else term.role
-                self.words.setdefault(term.spelling, _TermInfo(role, weight, group))
-            if translate and not is_question_word and term.role != "loanword":
-                is_compound = self._add_meanings(term.spelling, next_terms, group, weight)
+                is_light = role == "" and weight <= MAX_LIGHT_WEIGHT
+                self.words[spelling] = _TermInfo("light" if is_light else role, weight, group)
+            if translate and not is_question_word and not is_loanword:
+                is_compound = self._add_meanings(spelling, next_terms, group, weight)
         return is_compound
 
     def _add_meanings(self, spelling: str, next_terms: Sequence[analyzer.Term], group: int, weight: float) -> bool:
@@ -135,5 +137,6 @@ class _TermCollector:
             self.meanings += [("bridge", *meaning, group) for meaning in compound_meanings]
             return True
         for role, meanings in (("bridge", bridge.meanings(spelling)), ("synonym", bridge.synonyms(spelling))):
-            self.meanings += [(role, meaning, weight * certainty, group) for meaning, certainty in meanings]
+            for meaning, certainty in meanings:
+                self.meanings.append((role, meaning, weight * certainty, group))
         return False

@@ -124,14 +124,11 @@ def _characters(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], ...]:
     )
 
 
-def query_grams(text: str, *, letters: bool = True) -> list[Gram]:
-    """Return the distinct n-grams of a short text in order: the same keys, without the overhead of arrays.
-
-    Without `letters`, those of letters are left out; none of them is distinctive.
-    """
+def query_grams(text: str) -> list[Gram]:
+    """Return the distinct n-grams of a short text in order: the same keys, without the overhead of arrays."""
     grams_by_key: dict[int, Gram] = {}
-    for run in (_RUNS if letters else _DENSE_RUNS).findall(normalise(text).lower()):
-        if letters and _LETTER_START.match(run):
+    for run in _RUNS.findall(normalise(text).lower()):
+        if _LETTER_START.match(run):
             padded = f"\0{run}\0"
             for index in range(len(run)):
                 a, b, c = padded[index], padded[index + 1], padded[index + 2]
@@ -145,6 +142,17 @@ def query_grams(text: str, *, letters: bool = True) -> list[Gram]:
                 key = _TOP_BIT | ord(a) << 42 | ord(b) << 21
                 grams_by_key[key] = Gram(a + b, key, a not in _HIRAGANA_CHARS or b not in _HIRAGANA_CHARS)
     return list(grams_by_key.values())
+
+
+def distinctive_grams(text: str) -> list[Gram]:
+    """Return those of `query_grams` that are distinctive, without building the others."""
+    pairs = {
+        first + second: None
+        for run in _DENSE_RUNS.findall(normalise(text).lower())
+        for first, second in itertools.pairwise(run)
+        if first not in _HIRAGANA_CHARS or second not in _HIRAGANA_CHARS
+    }
+    return [Gram(pair, _TOP_BIT | ord(pair[0]) << 42 | ord(pair[1]) << 21, True) for pair in pairs]
 
 
 def is_single_char(gram: Gram) -> bool:
