@@ -144,7 +144,12 @@ def test_merging_segments_changes_no_answer(rows: list[list[int]], cuts: list[in
 
 
 @pytest.mark.slow
-def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer() -> None:
+@pytest.mark.parametrize("min_dense_rows", [0, 10**9])
+def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer(
+    monkeypatch: pytest.MonkeyPatch, min_dense_rows: int
+) -> None:
+    monkeypatch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", 0)  # as if it were larger still
+    monkeypatch.setattr(segment_scores, "_MIN_DENSE_ROWS", min_dense_rows)
     generator = np.random.default_rng(7)
     rows = [
         sorted(set(generator.zipf(1.3, 30).clip(1, 400).tolist())) + [500 + n % 97] * (1 + n % 3) for n in range(9000)
@@ -180,6 +185,28 @@ def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer() 
             found = state.rank(query, 10, k1=1.2, b=0.75)
             expected = sorted(plain(rows, gone, query, 1.2, 0.75).values(), reverse=True)[:10]
             assert found.scores == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("min_dense_rows", [0, 10**9])
+def test_a_row_that_is_behind_until_the_last_word_is_not_pruned(
+    monkeypatch: pytest.MonkeyPatch, min_dense_rows: int
+) -> None:
+    monkeypatch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", 0)
+    monkeypatch.setattr(segment_scores, "_MIN_DENSE_ROWS", min_dense_rows)
+    for seed in range(40):
+        numbers = random.Random(seed)
+        rows = [
+            [
+                word
+                for word, share in ((1, 0.4), (2, 0.8), (3, 0.7), (9, 1.0))
+                if numbers.random() < share
+                for _ in range(numbers.choice((1, 30)))
+            ]
+            for _ in range(80)
+        ]
+        query = [QueryTerm(1, 1.0), QueryTerm(2, numbers.uniform(0.5, 3)), QueryTerm(3, numbers.uniform(0.5, 2))]
+        for k in (1, 3):
+            agree(rows, [], set(), query, k, 1.2, 0.0)
 
 
 @settings(max_examples=100)

@@ -27,8 +27,9 @@ _LOOKUP_COST = 8
 _MERGE_COST = 8
 # From this size on, adding to all rows is faster than to listed ones, if many are listed.
 _MIN_DENSE_ROWS = 10_000
+_ROUNDING = 1e-5  # how much a sum of scores in single precision may be off, with far more lists than a query has
 # Up to this many postings, and rows of a segment, the calls for each list cost more than what pruning could save.
-MAX_POSTINGS_AT_ONCE, _MAX_ROWS_AT_ONCE = 32_000, 50_000
+MAX_POSTINGS_AT_ONCE, _MAX_ROWS_AT_ONCE = 64_000, 50_000
 
 
 class PostingList(NamedTuple):
@@ -58,14 +59,13 @@ def score_segment(
     for index, posting_list in enumerate(posting_lists):
         if posting_list.is_gram:
             break
-        if len(norms) >= _MIN_DENSE_ROWS and _is_dense(posting_list, len(norms)):
+        if touched is None or (len(norms) >= _MIN_DENSE_ROWS and _is_dense(posting_list, len(norms))):
             _add_dense_list(total, words, posting_list, norms, mask)
-            touched, row_count = None, int(np.count_nonzero(total > 0))  # much faster on booleans than on floats
+            touched, row_count = None, max(row_count, posting_list.end - posting_list.begin)
         else:
             new_rows = _add_list(total, words, posting_list, norms, mask, is_first=row_count == 0)
             row_count += len(new_rows)
-            if touched is not None:
-                touched.append(new_rows)
+            touched.append(new_rows)
         remaining_length -= posting_list.end - posting_list.begin
         remaining_max -= posting_list.max_score
         # Pruning pays only if the remaining lists are longer than the list of candidates.
@@ -74,16 +74,20 @@ def score_segment(
             values = total if rows is None else total[rows]
             threshold = lower_bound(values, k)
             if remaining_max < threshold:
-                selected = np.flatnonzero(values + np.float32(remaining_max) >= threshold)
+                selected = np.flatnonzero(values >= _min_score(threshold, remaining_max))
                 candidates = selected if rows is None else rows[selected]
                 return _score_candidates(view, posting_lists[index + 1 :], candidates, total, k, norms, remaining_max)
     else:
         index = len(posting_lists)
     # Grams only add to rows that words found, so those have to be known now.
-    candidates = np.flatnonzero(total > 0) if touched is None else _concatenate(touched)
-    if remaining_length > _LOOKUP_COST * len(candidates) and len(candidates) > 4 * k:
-        values = total[candidates]
-        candidates = candidates[values + np.float32(remaining_max) >= lower_bound(values, k)]
+    if touched is None:
+        min_score = _min_score(lower_bound(total, k), remaining_max) if len(total) > k else 0
+        candidates = np.flatnonzero(total >= min_score if min_score > 0 else total > 0)
+    else:
+        candidates = _concatenate(touched)
+        if remaining_length > _LOOKUP_COST * len(candidates) and len(candidates) > 4 * k:
+            values = total[candidates]
+            candidates = candidates[values >= _min_score(lower_bound(values, k), remaining_max)]
     return _score_candidates(view, posting_lists[index:], candidates, total, k, norms, remaining_max)
 
 
@@ -229,8 +233,13 @@ def _score_candidates(
             total[candidates[matching]] += values
         if len(candidates) > 4 * k:
             values = total[candidates]
-            candidates = candidates[values + np.float32(remaining_max) >= lower_bound(values, k)]
+            candidates = candidates[values >= _min_score(lower_bound(values, k), remaining_max)]
     return candidates, total[candidates]
+
+
+def _min_score(threshold: np.float32, remaining_max: float) -> np.float32:
+    """Return the score from which a row can reach a threshold by the remaining lists, less what rounding may change."""
+    return np.float32(float(threshold) * (1 - _ROUNDING) - remaining_max * (1 + _ROUNDING))
 
 
 def look_up(
