@@ -25,6 +25,7 @@ _SAMPLE_STEP = 16
 # Rows whose signs are compared at a time: their words fit the fastest cache.
 _BLOCK_ROWS = 16_384
 _WEIGHTED_ROWS = 4_096  # the same for weighted signs
+_GATHERED_ROWS = 512  # whose bytes are compared at a time
 # If fewer rows than one in so many are allowed, their codes are gathered instead of scanning all.
 _GATHER_SHARE = 8
 # How much sums of floats may be off, relative to the largest possible product.
@@ -47,8 +48,7 @@ def candidates(codes: Codes, vector: npt.NDArray[np.float32], k: int, mask: npt.
         rows = np.flatnonzero(mask)
     else:
         return _highest_by_bytes(codes, vector, k, mask)
-    gathered = codes._replace(coarse=codes.coarse[rows], scales=codes.scales[rows])
-    return rows[_highest_by_bytes(gathered, vector, k, None)]
+    return rows[_highest_by_bytes(codes, vector, k, None, rows)]
 
 
 def _nearest_by_signs(
@@ -112,38 +112,60 @@ def _lowest(distances: npt.NDArray[np.unsignedinteger], count: int) -> Rows:
     """Return the rows of about `count` lowest distances."""
     sample = distances[::_SAMPLE_STEP]
     position = min(count // _SAMPLE_STEP, len(sample) - 1)
-    threshold = np.searchsorted(np.cumsum(np.bincount(sample)), position, side="right")
+    threshold = int(np.searchsorted(np.cumsum(np.bincount(sample)), position, side="right"))
     return np.flatnonzero(distances <= threshold)
 
 
 def _highest_by_bytes(
-    codes: Codes, vector: npt.NDArray[np.float32], k: int, mask: npt.NDArray[np.bool_] | None
+    codes: Codes,
+    vector: npt.NDArray[np.float32],
+    k: int,
+    mask: npt.NDArray[np.bool_] | None,
+    gathered_rows: Rows | None = None,
 ) -> Rows:
-    """Return the rows that may be among the k with the highest product.
+    """Return which of the rows, or of the gathered ones, may be among the k with the highest product.
 
     A product of bytes differs from that of the vectors by the rounding errors of both: at most half a scale in each
     dimension of a row; that of the vector is computed.
     """
-    import simsimd
-
-    if len(codes.coarse) <= k:
-        return np.arange(len(codes.coarse))
+    scales = codes.scales if gathered_rows is None else codes.scales[gathered_rows]
+    if len(scales) <= k:
+        return np.arange(len(scales))
     scale = max(float(np.abs(vector).max()), 1e-30) / 127
     coarse = np.round(vector / np.float32(scale)).astype(np.int8)
     norm, max_norm = float(np.linalg.norm(vector)), float(codes.max_norm[0])
     rounding_error = float(np.linalg.norm(vector - coarse * np.float32(scale)))
     error_per_scale = np.float32(0.5 * sqrt(len(vector)) * (norm + rounding_error))
-    products = np.asarray(simsimd.cdist(coarse.reshape(1, -1), codes.coarse, metric="inner", out_dtype="float32"))[0]
+    products = _byte_products(codes.coarse, coarse, gathered_rows)
     products *= np.float32(scale)
     lowest = products - error_per_scale
-    lowest *= codes.scales
+    lowest *= scales
     if mask is not None:
         lowest[~mask] = -np.inf
     threshold = _kth_highest(lowest, k) - 2 * rounding_error * max_norm - _FLOAT_ERROR * norm * max_norm
     products += error_per_scale
-    products *= codes.scales
+    products *= scales
     rows = np.flatnonzero(products >= threshold)
     return rows if mask is None else rows[mask[rows]]
+
+
+def _byte_products(
+    matrix: npt.NDArray[np.int8], vector: npt.NDArray[np.int8], rows: Rows | None
+) -> npt.NDArray[np.float32]:
+    """Return the products of a vector with all rows of a matrix, or with some."""
+    import simsimd
+
+    if rows is None:
+        return np.asarray(simsimd.cdist(vector.reshape(1, -1), matrix, metric="inner", out_dtype="float32"))[0]
+    products = np.empty(len(rows), np.float32)
+    # Gathered in one array, thousands of rows would take new memory from the system, which takes longer than copying.
+    gathered = np.empty((min(len(rows), _GATHERED_ROWS), matrix.shape[1]), np.int8)
+    for start in range(0, len(rows), _GATHERED_ROWS):
+        block = rows[start : start + _GATHERED_ROWS]
+        block_rows = np.take(matrix, block, axis=0, out=gathered[: len(block)], mode="clip")
+        block_products = simsimd.cdist(vector.reshape(1, -1), block_rows, metric="inner", out_dtype="float32")
+        products[start : start + len(block)] = np.asarray(block_products)[0]
+    return products
 
 
 def _kth_highest(values: npt.NDArray[np.float32], k: int) -> float:
