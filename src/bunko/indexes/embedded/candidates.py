@@ -155,8 +155,10 @@ def _byte_products(
     """Return the products of a vector with all rows of a matrix, or with some."""
     import simsimd
 
+    products: npt.NDArray[np.float32]
     if rows is None:
-        return np.asarray(simsimd.cdist(vector.reshape(1, -1), matrix, metric="inner", out_dtype="float32"))[0]
+        products = np.asarray(simsimd.cdist(vector.reshape(1, -1), matrix, metric="inner", out_dtype="float32"))[0]
+        return products
     products = np.empty(len(rows), np.float32)
     # Gathered in one array, thousands of rows would take new memory from the system, which takes longer than copying.
     gathered = np.empty((min(len(rows), _GATHERED_ROWS), matrix.shape[1]), np.int8)
