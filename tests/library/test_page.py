@@ -59,6 +59,16 @@ def test_a_page_is_read_from_the_store_in_few_queries(
     assert sum("FROM documents" in query or "JOIN documents" in query for query in queries) == 1
 
 
+def test_texts_are_only_explained_on_request(sections: Path, open_docs: Opener) -> None:
+    library = open_docs()
+    request = SearchRequest("索引の話", explain=True)
+    for explain_texts in (True, False):
+        page = library.page(replace(request, explain_texts=explain_texts))
+        explanations = [item.passage.hit.explanation for item in page.results]
+        assert all(explanation and explanation.terms for explanation in explanations)
+        assert all(bool(explanation and explanation.best_sentence) == explain_texts for explanation in explanations)
+
+
 def test_neighbouring_chunks_are_joined_unless_the_request_keeps_them_apart(sections: Path, open_docs: Opener) -> None:
     library = open_docs()
     request = SearchRequest("索引の話", where=Filter(path="a.md"))

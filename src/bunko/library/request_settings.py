@@ -56,8 +56,8 @@ class RequestResolver:
         where = self.resolve_filter(request.where) if request.where else NO_FILTER
         count = self._rerank_count if request.rerank else 0
         return RankRequest(
-            request.query, where=where, explain=request.explain, rerank_count=count, read_documents=read_documents,
-            **values,
+            request.query, where=where, explain=request.explain, explain_texts=request.explain_texts,
+            rerank_count=count, read_documents=read_documents, **values,
         )  # fmt: skip
 
     def resolve_filter(self, where: Filter) -> Filter:

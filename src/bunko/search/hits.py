@@ -35,7 +35,7 @@ def search(
         else:
             ranked_rows = rank_rows(view, query, embedder, request, filter_documents(store, tools, request))
             hits = fetch_hits(store, view, tools, request, ranked_rows)
-        if request.explain:
+        if request.explain and request.explain_texts:
             from bunko.search.explained_texts import explain_texts
 
             hits = explain_texts(hits, query, embedder)

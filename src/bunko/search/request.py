@@ -60,6 +60,7 @@ class SearchRequest:
     bridge: bool | None = None
     where: Filter = NO_FILTER  # dates as people write them: 2024-01, today, 2w
     explain: bool = False
+    explain_texts: bool = True  # an explanation also names the fields of terms and the best sentence
     operators: bool = True  # "a phrase" must be in a text, -word must not
     min_score: float | None = None
     per_document: int | None = None  # at most this many hits of a document; hits of others take their place
@@ -111,6 +112,7 @@ class RankRequest:
     bridge: bool = True  # also search for translations of the words
     where: Filter = NO_FILTER
     explain: bool = False
+    explain_texts: bool = True  # an explanation also names the fields of terms and the best sentence
     depth: int | None = None  # rows of each arm; None: enough for `top_k`
     selection: Selection | None = None  # None: the first `top_k`
     rerank_count: int = 0  # how many of the first hits a reranker reads; 0: none

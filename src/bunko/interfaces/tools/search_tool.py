@@ -88,6 +88,7 @@ def search(call: ToolCall, tool: str | None) -> ToolReply:
         per_document=arguments.get("per_document"),
         where=filter_from(arguments),
         explain=detailed,
+        explain_texts=False,  # a reply has no room for sentences
         extract=arguments.get("extract"),
         cursor=arguments.get("cursor") or "",
         token_budget=library.settings.serve.max_result_tokens,
