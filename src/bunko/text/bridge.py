@@ -52,11 +52,12 @@ def meanings(spelling: str) -> tuple[Meaning, ...]:
     row = _find(table.keys, analyzer.term_key(spelling))
     if row is None:
         return ()
-    start, end = int(table.starts[row]), int(table.starts[row + 1])
+    start, end = table.starts.item(row), table.starts.item(row + 1)
     results = []
     for target, weight in zip(table.targets[start:end].tolist(), table.weights[start:end].tolist(), strict=True):
-        word_start = int(table.ends[target - 1]) if target else 0
-        results.append(Meaning(bytes(table.letters[word_start : table.ends[target]]).decode(), weight / 255))
+        word_start = table.ends.item(target - 1) if target else 0
+        letters = table.letters[word_start : table.ends.item(target)].tobytes()
+        results.append(Meaning(letters.decode(), weight / 255))
     return tuple(results)
 
 
