@@ -62,8 +62,7 @@ def _lift_metadata(record: dict[str, Any]) -> dict[str, Any]:
 
 def _build_memo(line_number: int, line: str, record: Mapping[str, Any]) -> Iterator[Memo | BadLine]:
     title = " ".join(_scalar_text(record.get("title")).split())
-    text_key = next((key for key in _TEXT_KEYS if _scalar_text(record.get(key)).strip()), "")
-    text = collapse_line_ends(_scalar_text(record[text_key])) if text_key else ""
+    text_key, text = _find_text(record)
     if not text and not title:
         yield BadLine(line_number, f"line {line_number} has neither a text nor a title", line)
         return
@@ -82,6 +81,15 @@ def _build_memo(line_number: int, line: str, record: Mapping[str, Any]) -> Itera
     yield Memo(
         line_number, line_number, title, iso, _tags(record), extra_fields + (text or title), len(extra_fields), key
     )
+
+
+def _find_text(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the key of a record's text, and the text; both are empty if it has none."""
+    for key in _TEXT_KEYS:
+        text = _scalar_text(record.get(key))
+        if text and not text.isspace():
+            return key, collapse_line_ends(text)
+    return "", ""
 
 
 def _tags(record: Mapping[str, Any]) -> tuple[str, ...]:
@@ -105,6 +113,7 @@ def _one_line(text: str) -> str:
 
 def _scalar_text(value: object) -> str:
     """Return a string or a number as text that can be stored, or "" for any other type."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return ""
-    return _SURROGATE.sub("\ufffd", str(value))
+    if isinstance(value, str):
+        return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return str(value) if is_number else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, tzinfo
+from functools import lru_cache
 
 from bunko.errors import QueryError, SettingsError
 from bunko.text.normalise import normalise
@@ -83,8 +84,11 @@ def resolve_date(text: str, now: datetime) -> str:
 
 def iso_date(date_text: str) -> str:
     """Return a date in a document as ISO 8601, as precise as it is given, or "" if it is not a date."""
-    if len(date_text) > _MAX_DATE_CHARS:
-        return ""
+    return "" if len(date_text) > _MAX_DATE_CHARS else _parse_date(date_text)
+
+
+@lru_cache(1000)  # many memos have the same day
+def _parse_date(date_text: str) -> str:
     text = convert_era_years(normalise(date_text)).strip()
     match = _STATED_DATE.fullmatch(text) or _COMPACT_DATE.fullmatch(text)
     if not match:
