@@ -112,13 +112,7 @@ class Searcher:
         notices += self._tool_config.difference_notices(tools, vectors=request.mode != "bm25")
         if not query.strip():
             return self._newest(tools, request, notices)
-        request = self._fit_mode_to_tools(request, tools, notices)
-        choice = choose_embedder(self._tool_config, self._outages, tools) if request.mode != "bm25" else NO_EMBEDDER
-        notices += choice.notices
-        if request.mode != "bm25" and choice.embedder is None:
-            request = replace(request, mode="bm25")
-        elif choice.embedder and use_tool_settings and settings_sections(tools) == {"memos"}:
-            request = embedder_choice.with_noise_floor(request, choice.embedder)
+        choice, request = self._choose_embedder(request, tools, notices, use_tool_settings=use_tool_settings)
         names = {selected.id: selected.name for selected in tools}
         words = request.query
         rewritten, notice = self._chat_models.rewrite_query(words[:MAX_QUERY_CHARS], search_request.rewrite)
@@ -148,6 +142,21 @@ class Searcher:
         checks = [self._refresher.last_check(tool) for tool in tools]
         checked_at = min((check.checked_at for check in checks if check.checked_at), default="")
         return Freshness(view.generation, checked_at, sum(check.missing_files for check in checks))
+
+    def _choose_embedder(
+        self, request: RankRequest, tools: Sequence[Tool], notices: list[str], *, use_tool_settings: bool
+    ) -> tuple[EmbedderChoice, RankRequest]:
+        """Return the embedder of the query, and the request as it can be answered with it."""
+        request = self._fit_mode_to_tools(request, tools, notices)
+        if request.mode == "bm25":
+            return NO_EMBEDDER, request
+        choice = choose_embedder(self._tool_config, self._outages, tools)
+        notices += choice.notices
+        if choice.embedder is None:
+            return choice, replace(request, mode="bm25")
+        if use_tool_settings and settings_sections(tools) == {"memos"}:
+            request = embedder_choice.with_noise_floor(request, choice.embedder)
+        return choice, request
 
     def _fit_mode_to_tools(self, request: RankRequest, tools: Sequence[Tool], notices: list[str]) -> RankRequest:
         """Return a request that tools without vectors can answer, and add a notice."""
