@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection
 
+_NO_MODELS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 SIZE = 768  # dimensions, as Gemini by default and nomic-embed-text have
 
 
@@ -51,6 +52,9 @@ def _serve(pipe: Connection, delay: float) -> None:
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await _read_head(reader):
+            if head.startswith(b"GET "):  # whether the service is there
+                writer.write(_NO_MODELS)
+                continue
             length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
             text_count = len(json.loads(await reader.readexactly(length))["input"])
             calls.append(text_count)
