@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from bench import corpus
-from bench.clock import cpu, race, run_child
+from bench.clock import cpu, race, run_apart, run_child
 from bench.libraries import NO_VECTORS, open_docs, reindex
 from bench.rescan import LONG_AGO, bare_walk
 from bench.table import Result, Table, check, number
@@ -18,6 +19,7 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.protocols import Scan, Source
+from bunko.records import Filter
 from bunko.sources import build
 
 FILES, LARGE_FILES = 10_000, 100_000
@@ -75,6 +77,8 @@ def _measure_memos(count: int, result: Result) -> None:
         search = ["-m", "bunko", "search", "会議の設定", "--library", str(folder)]
         first = run_child(search, **NO_VECTORS)
         again = min(run_child(search, **NO_VECTORS).cpu for _ in range(3))
+        run_apart(measure_filter, folder)  # writes the file of facts
+        cold_filter, warm_filter = run_apart(measure_filter, folder)
         with open_library(locate_library(library=folder, environ=NO_VECTORS), environ=NO_VECTORS) as library:
             source = build("memos", file, extensions=(), exclude_dirs=(), max_file_bytes=20_000_000)
             steps: dict[str, Callable[[], object]] = {
@@ -90,7 +94,23 @@ def _measure_memos(count: int, result: Result) -> None:
         check(f"look at {count:,} memos in a file", seconds["look"] * 1e3, 1, "ms CPU"),
         check(f"first search after the import of {count:,} memos", first.cpu, 1, "CPU-s"),
         check(f"cold search in {count:,} memos", again, 0.6, "CPU-s"),
+        check(f"filter by tag and date in {count:,} memos, in a new process", cold_filter * 1e3, 5, "ms CPU"),
+        check(f"the same filter again, {count:,} memos", warm_filter * 1e3, 5, "ms CPU"),
     ]
+
+
+def measure_filter(folder: Path) -> tuple[float, float]:
+    """Return the CPU seconds of the first filter of a process, and of the same filter again."""
+    where = Filter(tags=(corpus.TAGS[0],), since="2020", until="2021")
+    with open_library(locate_library(library=folder, environ=NO_VECTORS), environ=NO_VECTORS) as library:
+        [tool] = library.tools()
+
+        def select() -> object:
+            return library.store.documents.select(tool.id, where)
+
+        start = time.process_time()
+        select()
+        return time.process_time() - start, cpu(select, rounds=5)
 
 
 def find_nothing(library: Library, source: Source, count: int, watched: WatchedFolders | None = None) -> None:
