@@ -131,6 +131,7 @@ def _own_entries() -> Iterator[str]:
                 yield from (english.replace("(s)", "s") for english in entries)
 
 
+@pytest.mark.slow
 def test_exceptions_are_texts_of_the_source_code() -> None:
     texts = {text.text for text in _source_texts()}
     assert {*LEFT_OUT_TEXTS, *FORMS} <= texts
