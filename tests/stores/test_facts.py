@@ -7,16 +7,19 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from bunko import stores
+from bunko.errors import DiskFull
 from bunko.protocols import Store
 from bunko.records import Filter
 from bunko.stores.filters import effective_date
 from bunko.stores.sql import fact_cache
+from bunko.stores.sqlite.connection import SqliteDatabase
 from bunko.types import SourceEntry, Tool
 from tests.contracts.documents import prepared
 
@@ -67,14 +70,15 @@ def write_random(store: Store, tool: Tool, rng: random.Random) -> None:
     )
 
 
+def selected_uris(store: Store, tool: Tool, where: Filter) -> list[str]:
+    ids = {chunk.document_id: chunk.chunk_id for chunk in store.changes.chunks_since(tool.id, 0)}
+    rows = store.documents.chunks([ids[document_id] for document_id in store.documents.select(tool.id, where)])
+    return sorted(row.uri for row in rows.values())
+
+
 def selected(store: Store, tool: Tool) -> list[list[str]]:
     """Return what each filter selects."""
-    ids = {chunk.document_id: chunk.chunk_id for chunk in store.changes.chunks_since(tool.id, 0)}
-    found = []
-    for where in FILTERS:
-        rows = store.documents.chunks([ids[one] for one in store.documents.select(tool.id, where)])
-        found.append(sorted(row.uri for row in rows.values()))
-    return found
+    return [selected_uris(store, tool, where) for where in FILTERS]
 
 
 def expected(store: Store, tool: Tool) -> list[list[str]]:
@@ -214,3 +218,57 @@ def test_a_process_killed_while_it_writes_the_file_leaves_filters_right(location
     with closing(stores.build("sqlite", location, None)) as store:
         write_random(store, tool, random.Random(2))
         assert selected(store, tool) == expected(store, tool)
+
+
+def test_a_filter_on_a_full_disk_selects_without_the_file(location: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = fill(location)
+    facts_file(location, tool).unlink()
+
+    def fill_disk(_: object, statements: object) -> bool:
+        raise DiskFull("The disk is full")
+
+    monkeypatch.setattr(SqliteDatabase, "try_transaction", fill_disk)
+    with closing(stores.build("sqlite", location, None)) as store:
+        assert selected(store, tool) == expected(store, tool)
+    assert not facts_file(location, tool).exists()
+
+
+def test_files_that_had_no_time_are_found_by_the_time_that_they_get(location: Path) -> None:
+    with closing(stores.build("sqlite", location, None)) as store:
+        tool = store.tools.put(Tool("docs"))
+        store.documents.write(tool.id, upsert=[prepared(f"{number}.md", "検索", modified_ns=0) for number in range(5)])
+        assert store.documents.select(tool.id, Filter(since="2024")) == []
+        store.documents.write(tool.id, touch=[SourceEntry("3.md", 1, 1_750_000_000 * 10**9, 0)])
+        assert selected_uris(store, tool, Filter(since="2024")) == ["3.md"]
+    with closing(stores.build("sqlite", location, None)) as store:
+        assert selected_uris(store, tool, Filter(since="2024")) == ["3.md"]
+
+
+_CLOCK_CHANGE = 1_729_990_800  # when 03:00 became 02:00 in Berlin
+_TIMES = [_CLOCK_CHANGE + minutes * 60 for minutes in (-55, -15, 15, 10 * 24 * 60)]
+
+
+@pytest.mark.parametrize(
+    ("times_ns", "bound"),
+    [
+        ([seconds * 10**9 for seconds in _TIMES], "2024-10-27T02:27"),
+        ([seconds * 10**9 for seconds in _TIMES], "2024-10-27T02:45"),
+        ([500_000_000], "1970-01-01"),
+    ],
+)
+def test_times_of_files_are_compared_as_local_times_whatever_clocks_do(
+    times_ns: list[int], bound: str, location: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        with closing(stores.build("sqlite", location, None)) as store:
+            tool = store.tools.put(Tool("docs"))
+            files = [prepared(f"{number}.md", "検索", modified_ns=time_ns) for number, time_ns in enumerate(times_ns)]
+            store.documents.write(tool.id, upsert=files)
+            for where in (Filter(since=bound), Filter(until=bound)):
+                uris = sorted(document.uri for document in store.documents.find(tool.id, where))
+                assert selected_uris(store, tool, where) == uris
+    finally:
+        monkeypatch.undo()
+        time.tzset()

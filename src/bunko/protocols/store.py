@@ -106,7 +106,7 @@ class DocumentStore(Protocol):
         """Return the documents with these URIs that exist, by URI."""
 
     def chunks(self, ids: Sequence[int], *, read_documents: bool = False) -> dict[int, ChunkRow]:
-        """Return the chunks with these ids that still exist; with the documents that their texts were cut from."""
+        """Return the chunks with these ids that still exist, and with `read_documents` what they were cut from."""
 
     def select(self, tool_id: int, where: Filter) -> list[int]:
         """Return the ids of the documents that match a filter."""

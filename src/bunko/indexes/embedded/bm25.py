@@ -63,7 +63,7 @@ def rank_gram_overlap(
         scores, shares = np.zeros((2, len(view.segment)), np.float32)
         view_spans, gram_rows = spans[view_index], view.segment.grams.rows
         lengths = [end - begin for begin, end in view_spans]
-        lists_at_once = len(terms) if sum(lengths) <= MAX_POSTINGS_AT_ONCE else 1
+        lists_at_once = max(len(terms), 1) if sum(lengths) <= MAX_POSTINGS_AT_ONCE else 1
         for first in range(0, len(terms), lists_at_once):
             part = slice(first, first + lists_at_once)
             rows = np.concatenate([gram_rows[begin:end] for begin, end in view_spans[part]], dtype=np.intp)

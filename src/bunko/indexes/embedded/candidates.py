@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.intp]
 
-# One row in so many, those whose signs differ least, is compared by weighted signs, then one in so many of all by
-# bytes, at least so many for each row that is wanted. This finds 99 % of the ten nearest of 500,000 texts.
-_PLAIN_SHARE, _SIGN_SHARE, _MIN_SIGN_FACTOR = 16, 50, 32
+# These find 99 % of the ten nearest of 500,000 texts.
+_PLAIN_SHARE = 16  # one row in so many, those whose signs differ least, is compared by weighted signs
+_SIGN_SHARE = 50  # one row in so many, the best of those, is compared by bytes
+_MIN_SIGN_FACTOR = 32  # at least so many by bytes for each row that is wanted
 # With steps of this many standard deviations, four levels of normally distributed values are nearest to the values.
 _LEVEL_STEP = 0.59
 # The distance of every n-th row is enough to know how near the nearest rows are.

@@ -114,7 +114,7 @@ class MemoryDocuments:
 
     @with_lock
     def chunks(self, ids: Sequence[int], *, read_documents: bool = False) -> dict[int, ChunkRow]:
-        """Return the chunks with these ids that still exist; with the documents that their texts were cut from."""
+        """Return the chunks with these ids that still exist, and with `read_documents` what they were cut from."""
         rows = {}
         for row in self._tables.documents.values():
             for position, chunk in enumerate(row.prepared.chunks):

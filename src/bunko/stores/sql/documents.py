@@ -156,7 +156,7 @@ class SqlDocuments:
         return documents
 
     def chunks(self, ids: Sequence[int], *, read_documents: bool = False) -> dict[int, ChunkRow]:
-        """Return the chunks with these ids that still exist; with the documents that their texts were cut from."""
+        """Return the chunks with these ids that still exist, and with `read_documents` what they were cut from."""
         rows = self._database.rows(
             'SELECT chunks.id, document_id, ordinal, start, "end", chunks.first_line, chunks.last_line, heading,'
             " heading_path, chunks.text, uri, title, date, modified_ns, tags, content_hash,"

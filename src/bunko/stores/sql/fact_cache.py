@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bunko.array_file import DamagedArrayFile, load_arrays, save_arrays
+from bunko.errors import BunkoError
 from bunko.records import Filter
 from bunko.stores.filters import document_matcher
 from bunko.stores.sql.changes import SqlChanges
@@ -43,7 +44,7 @@ class _Version:
 
     written: int  # how often they were written
     generation: int
-    touched: int = field(compare=False)  # how often they had been written when one got another time of its file
+    touched: int = field(compare=False)  # the value of `written` when the time of a file last changed
     nonce: str = field(compare=False)
 
 
@@ -79,7 +80,7 @@ class FactCache:
         version = self._version(tool_id)
         try:
             return self._facts_of(tool_id, version).select(tool_id, where)
-        except (IndexError, ValueError):  # the file has texts that bunko did not write
+        except (IndexError, OverflowError, RecursionError, ValueError):  # the file has texts that bunko did not write
             _log.warning("The file of facts is damaged; reading them from the library.")
             return self._read(tool_id, version).select(tool_id, where)
 
@@ -129,7 +130,7 @@ class FactCache:
         base, base_version = known.base, known.base_version
         if base_version.written > version.written or base_version.generation > version.generation:
             return None  # another thread has read a newer state
-        if base.has_file_times() and (
+        if base.has_undated_files() and (
             version.touched > base_version.written or self._changes.redated_since(tool_id, base_version.generation)
         ):
             return None
@@ -167,15 +168,16 @@ class FactCache:
 
     def _save(self, tool_id: int, facts: _ToolFacts) -> None:
         """Write the file unless another process writes to the library; it is derived, so it may be lost."""
-        nonce, version = secrets.token_hex(8), facts.base_version
-        put_nonce = (_PUT, (f"{FACTS_PREFIX}{tool_id}", nonce))
-        if self._facts_file is None or not self._database.try_transaction([put_nonce]):
+        if self._facts_file is None:
             return
-        path = self._facts_file(tool_id)
+        path, version = self._facts_file(tool_id), facts.base_version
+        nonce = secrets.token_hex(8)
         try:
+            if not self._database.try_transaction([(_PUT, (f"{FACTS_PREFIX}{tool_id}", nonce))]):
+                return
             stamp = _stamp(tool_id, version.written, version.generation, nonce)
             save_arrays(path, facts.base.arrays, format_version=_FORMAT, stamp=stamp)
-        except OSError as error:
+        except (BunkoError, OSError) as error:
             _log.warning("Cannot write the file of facts (%s); searches continue without it.", error)
         for temporary in path.parent.glob(f"{path.name}.*.tmp"):
             with suppress(OSError):

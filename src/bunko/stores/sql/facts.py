@@ -1,4 +1,4 @@
-"""Keep the paths, dates and tags of a tool's documents as arrays, so that a filter reads no documents."""
+"""Keep the facts of a tool's documents (path, date and tags) as arrays, so that a filter reads no documents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,9 @@ class Facts:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def has_file_times(self) -> bool:
-        """Return whether a document has the date of its file, which changes without the document."""
-        return bool(len(self._file_times))
+    def has_undated_files(self) -> bool:
+        """Return whether a document has no date but that of its file, which changes without the document."""
+        return bool(self.arrays["undated_files"].any())
 
     def select(self, tool_id: int, where: Filter) -> npt.NDArray[np.int64]:
         """Return the ids of the documents that match a filter."""
@@ -87,9 +88,9 @@ class Facts:
             uris = self._uris.read_all(candidates)
             is_match = np.fromiter((matches(uri, "", frozenset()) for uri in uris), np.bool_, len(candidates))
             rows = candidates.compress(is_match)
-            while len(self._rows_by_path) >= _MAX_PATHS:
-                self._rows_by_path.pop(next(iter(self._rows_by_path), ""), None)
-            self._rows_by_path[path] = rows
+            # Replaced when it is full: another thread may be reading it.
+            known = self._rows_by_path if len(self._rows_by_path) < _MAX_PATHS else {}
+            self._rows_by_path = {**known, path: rows}
         return rows
 
     def _path_candidates(self, path: str) -> Rows:
@@ -128,8 +129,8 @@ class Facts:
             dates[number] = matches("", self._dates[number], frozenset())
         ends = _ends_of(self._file_times, where, _local_time)
         times[slice(*ends)] = True
-        for end in ends if len(times) else ():
-            time = int(self._file_times[min(end, len(times) - 1)])
+        neighbours = {place for end in ends for place in (end - 1, end) if 0 <= place < len(times)}
+        for time in map(int, self._file_times[sorted(neighbours)]):
             near = (time - _MAX_ZONE_DIFFERENCE, time + _MAX_ZONE_DIFFERENCE)
             for number in range(*np.searchsorted(self._file_times, near)):
                 times[number] = matches("", _local_time(self._file_times[number]), frozenset())
@@ -161,11 +162,11 @@ class _Texts:
     def containing(self, part: str) -> Rows:
         """Return the numbers of the texts that contain a part, in ascending order."""
         data, encoded = bytes(self._data), part.encode("utf-8", "surrogatepass")
-        found, place = [], data.find(encoded)
+        places, place = [], data.find(encoded)
         while place >= 0:
-            found.append(place)
+            places.append(place)
             place = data.find(encoded, place + 1)
-        starts = np.array(found, np.int64)
+        starts = np.array(places, np.int64)
         numbers = np.searchsorted(self._ends, starts, side="right")
         # The others begin in one text and end in the next.
         numbers = numbers[starts + len(encoded) <= self._ends[numbers]]
@@ -187,6 +188,7 @@ def build_facts(rows: Sequence[DocumentFacts]) -> Facts:
         "date_column": _numbers(dates, [*texts, *file_times]),
         "zoned_dates": np.array([at for at, text in enumerate(texts) if len(text) > _MAX_LOCAL_DATE], np.int32),
         "file_times": np.array(file_times, np.int64),
+        "undated_files": np.array([any(not date and not line for _, _, date, _, line, _ in rows)], np.uint8),
         "tag_column": _numbers(tags, different_tags),
         **_text_arrays("uris", uris),
         **_text_arrays("dates", texts),
@@ -200,7 +202,9 @@ def check_facts(arrays: Arrays) -> None:
     """Raise `DamagedArrayFile` if arrays are not those of facts."""
     try:
         count = len(arrays["ids"])
-        is_right = all(len(arrays[name]) == count for name in ("by_uri", "uris_ends", "date_column", "tag_column"))
+        is_right = all(arrays[name].dtype == array.dtype for name, array in build_facts([]).arrays.items())
+        is_right &= all(array.ndim == 1 for array in arrays.values())
+        is_right &= all(len(arrays[name]) == count for name in ("by_uri", "uris_ends", "date_column", "tag_column"))
         for column, size in (
             ("by_uri", count),
             ("date_column", len(arrays["dates_ends"]) + len(arrays["file_times"])),
@@ -209,7 +213,9 @@ def check_facts(arrays: Arrays) -> None:
         ):
             is_right &= not len(arrays[column]) or bool(arrays[column].min() >= 0 and arrays[column].max() < size)
         for name in ("uris", "dates", "tag_sets"):
-            is_right &= not len(arrays[f"{name}_ends"]) or int(arrays[f"{name}_ends"][-1]) == len(arrays[name])
+            ends = arrays[f"{name}_ends"]
+            is_right &= bool((ends[1:] >= ends[:-1]).all())
+            is_right &= not len(ends) or (ends[0] >= 0 and int(ends[-1]) == len(arrays[name]))
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedArrayFile("The file of facts lacks some") from error
     if not is_right:
@@ -231,7 +237,7 @@ def _ends_of(values: Any, where: Filter, key: Callable[[Any], str] | None = None
 
 
 def _local_time(seconds: Any) -> str:
-    return effective_date("", int(seconds) * 10**9)
+    return datetime.fromtimestamp(int(seconds)).isoformat(timespec="seconds")  # as `effective_date`, also for 0
 
 
 def _numbers(values: Sequence[str | int], different_values: Sequence[str | int]) -> npt.NDArray[np.int32]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+
+_FACTS = re.compile(r"\.tool\d+\.facts(\..+\.tmp)?")  # also a file that a killed process has not finished
 
 
 def wal_files(database: Path) -> tuple[Path, Path]:
@@ -43,9 +46,8 @@ class SqliteFiles:
         return self._database.with_name(f"{self._database.name}.tool{tool_id}.facts")
 
     def facts_files(self) -> list[Path]:
-        """Return the files with facts that exist now, also those that a killed process has not finished."""
-        prefix = f"{self._database.name}.tool"
-        return [path for path in self.paths() if path.name.startswith(prefix) and ".facts" in path.suffixes]
+        """Return the files with facts that exist now."""
+        return [path for path in self.paths() if _FACTS.fullmatch(path.name.removeprefix(self._database.name))]
 
 
 def file_id(path: Path) -> tuple[int, int] | None:
