@@ -217,7 +217,7 @@ def check_facts(arrays: Arrays) -> None:
             is_right &= bool((ends[1:] >= ends[:-1]).all())
             is_right &= not len(ends) or (ends[0] >= 0 and int(ends[-1]) == len(arrays[name]))
     except (KeyError, TypeError, ValueError) as error:
-        raise DamagedArrayFile("The file of facts lacks some") from error
+        raise DamagedArrayFile("The file of facts lacks arrays") from error
     if not is_right:
         raise DamagedArrayFile("The file of facts has numbers that do not fit together")
 
