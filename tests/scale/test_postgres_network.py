@@ -177,10 +177,10 @@ def test_a_search_whose_snapshot_is_lost_is_done_again(
         library.import_("docs")
         read_chunks, drops = library.store.documents.chunks, iter([DROP_CONNECTIONS])
 
-        def drop_once(ids: list[int]) -> object:
+        def drop_once(ids: list[int], **options: bool) -> object:
             for statement in drops:
                 postgres.execute(statement)
-            return read_chunks(ids)
+            return read_chunks(ids, **options)
 
         monkeypatch.setattr(library.store.documents, "chunks", drop_once)
         assert [hit.uri for hit in library.search("紅葉", refresh=False).hits] == ["a.md"]
