@@ -264,6 +264,7 @@ def test_broken_unicode_is_no_reason_to_stop(run: Run, files: tuple[str, Path, s
     assert load_report()["measures"]["recall"] == 1.0
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_tables_and_a_progress_bar(files: tuple[str, ...], tmp_path: Path) -> None:
     terminal = subprocess_environment(tmp_path, TERM="xterm-256color", COLUMNS="160")
     written = at_a_terminal("evaluate", *NEEDED, *files, "--mode", "bm25", "--mode", "hybrid", env=terminal)

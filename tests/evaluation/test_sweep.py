@@ -208,6 +208,7 @@ def test_the_settings_in_force_can_win() -> None:
     assert "nothing to change" in conclusion(done)
 
 
+@pytest.mark.slow
 def test_a_mode_that_is_not_usual_is_part_of_the_lines_to_keep() -> None:
     usual = run_sweep(sample_queries(OURS, 30), settings_with, sweep_plan("vector_weight=0.1,0.2"))
     assert usual.toml.startswith("[search]\nvector_weight = 0.")

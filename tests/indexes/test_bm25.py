@@ -209,6 +209,7 @@ def test_a_row_that_is_behind_until_the_last_word_is_not_pruned(
             agree(rows, [], set(), query, k, 1.2, 0.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(ROWS, st.sets(st.integers(0, 39), max_size=10), QUERY, CONSTANTS)
 def test_no_row_scores_more_than_is_possible(

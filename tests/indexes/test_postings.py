@@ -20,6 +20,7 @@ def build(rows: list[dict[int, int]], has_counts: bool) -> postings.Postings:
     return postings.build(keys, counts if has_counts else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_postings", [1, 3, 1_000_000])
 @pytest.mark.parametrize("has_counts", [True, False])
 @given(parts=PARTS)

@@ -180,6 +180,7 @@ def test_terms_that_are_out_of_order_are_refused(packed: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_small_file_that_would_fill_a_disk_is_refused(packed: Path) -> None:
     def bomb(whole: dict[str, Any], parts: list[bytes]) -> None:
         parts.append(b'{"uri":"z","text":"' + b"a" * 150_000_000)

@@ -244,6 +244,7 @@ def test_new_vectors_do_not_cut_the_documents_another_way(docs: Path, open_docs:
     assert ["--force" in notice for notice in answer.notices] == [True]
 
 
+@pytest.mark.slow
 def test_it_can_be_stopped_and_goes_on_later(docs: Path, open_docs: Opener) -> None:
     write(docs, 350)
     open_docs().reindex()

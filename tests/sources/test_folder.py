@@ -93,6 +93,7 @@ def test_odd_names_just_work(tmp_path: Path) -> None:
     assert all(source.read(entry) == (b"words", entry) for entry in scan.added)
 
 
+@pytest.mark.slow
 def test_a_tree_deeper_than_the_recursion_limit_is_walked(tmp_path: Path) -> None:
     write(tmp_path / "top.md")
     deepest = tmp_path
