@@ -75,6 +75,7 @@ def test_the_names_of_tools_are_offered(tmp_path: Path, library: Path, command: 
     assert offered(tmp_path, f"{begin} -n x") == []
 
 
+@pytest.mark.slow
 def test_the_library_is_the_one_the_environment_or_a_settings_file_names(tmp_path: Path, library: Path) -> None:
     assert offered(tmp_path, "bunko export -n t", BUNKO_LIBRARY=str(library)) == ["travel"]
     (library / "library.db").rename(library / "other.sqlite")

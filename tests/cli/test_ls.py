@@ -129,6 +129,7 @@ def test_a_path_longer_than_a_terminal_is_not_cut(notes: Path, tmp_path: Path) -
     assert any(path in line for line in lines), "the terminal wraps it, so that it can be copied"
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_fifty_and_how_many_more_there_are(docs: Path, tmp_path: Path) -> None:
     for number in range(60):
         (docs / f"{number}.md").write_text(f"# {number}\n\ntext\n", encoding="utf-8")

@@ -129,6 +129,7 @@ def test_a_query_that_says_json_asks_for_none(run: Run, tmp_path: Path, monkeypa
     assert run("search", "--library", "nowhere", "--", "--json").out == ""
 
 
+@pytest.mark.slow
 def test_a_search_into_a_pipe_waits_for_no_library_that_draws(notes: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from bunko.interfaces.cli.main import main\n"

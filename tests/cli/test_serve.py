@@ -83,6 +83,7 @@ def test_a_setting_with_an_unknown_toolset_is_told_at_the_start(tmp_path: Path, 
     assert "Unknown toolset 'foldr'" in done.stderr
 
 
+@pytest.mark.slow
 @needs_signals
 def test_at_a_terminal_it_says_what_it_is_and_the_first_ctrl_c_ends_it(tmp_path: Path, docs: Path) -> None:
     pty = pytest.importorskip("pty", reason="there are no terminals to open on this system")

@@ -85,6 +85,7 @@ def test_a_library_tells_of_each_tool_what_it_holds_and_what_room_it_takes(libra
     assert (later.totals.documents, later.bytes) == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_source_that_vanished_is_told_and_its_index_stays(library: Library, docs: Path, place: Path) -> None:
     moved = docs.rename(docs.with_name("away"))
     assert [one.source_state for one in library.status().tools] == ["missing", "missing"]
@@ -166,6 +167,7 @@ def test_a_pipe_gets_plain_lines(library: Library, place: Path) -> None:
     assert "\x1b" not in details
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_bars_and_tables_whose_columns_stand_in_line(library: Library, place: Path) -> None:
     terminal = subprocess_environment(place.parent, TERM="xterm-256color", COLUMNS="100")
     shown = _STYLE.sub("", at_a_terminal("status", "-n", "notes", "--library", place, env=terminal))
@@ -179,6 +181,7 @@ def test_a_terminal_gets_bars_and_tables_whose_columns_stand_in_line(library: Li
     assert {width(row[: row.rindex("ja" if "京都" in row else "en")]) for row in rows} == {header.index("language")}
 
 
+@pytest.mark.slow
 def test_an_unknown_tool_and_a_page_without_a_tool_are_errors(library: Library, place: Path) -> None:
     said = run(place, "-n", "nothing", code=EXIT_CODES["unknown"])
     assert "There is no tool called 'nothing'" in said
@@ -224,6 +227,7 @@ def test_a_spread_says_of_any_lengths_what_sorting_them_says(lengths: list[int])
     assert sum(one.count for one in found.bins) == len(lengths)
 
 
+@pytest.mark.slow
 def test_a_page_that_is_not_there_says_how_many_there_are(library: Library, place: Path) -> None:
     told = run(place, "-n", "notes", "--page", "99")
     assert "page 99 does not exist: 2 documents on 1 page; --page 1 shows the first" in told

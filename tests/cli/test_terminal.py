@@ -14,6 +14,7 @@ from tests.cli.processes import ESCAPE, at_a_terminal, subprocess_environment
 from tests.conftest import Run
 
 
+@pytest.mark.slow
 def test_python_m_bunko_is_bunko_and_speaks_utf_8_into_a_pipe(notes: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bunko", "search", "京都", "--docs-dir", str(notes)],
@@ -24,6 +25,7 @@ def test_python_m_bunko_is_bunko_and_speaks_utf_8_into_a_pipe(notes: Path, tmp_p
     assert ESCAPE not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_terminal_that_cannot_show_japanese_gets_marks_instead_of_an_error(notes: Path, tmp_path: Path) -> None:
     environment = subprocess_environment(tmp_path, PYTHONUTF8="0", PYTHONIOENCODING="ascii:strict", LC_ALL="C")
     done = subprocess.run(
@@ -72,6 +74,7 @@ def test_a_terminal_gets_colours_tables_and_a_progress_bar(notes: Path, tmp_path
     assert json.loads(as_json)["results"]
 
 
+@pytest.mark.slow
 def test_a_progress_bar_shows_no_speed_before_it_is_known(notes: Path, tmp_path: Path) -> None:
     terminal = subprocess_environment(tmp_path, TERM="xterm-256color")
     written = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", at_a_terminal("reindex", "--docs-dir", notes, env=terminal))

@@ -54,6 +54,7 @@ def test_a_gate_refuses_a_baseline_of_other_things(run: Run, files: tuple[str, P
     assert run(*usual, "--baseline-file", "base.json").code == 3, "a named one is meant"
 
 
+@pytest.mark.slow
 def test_a_baseline_of_other_things_that_nobody_named_is_left_out_or_replaced(run: Run, files: tuple[str, ...]) -> None:
     usual = ("evaluate", *NEEDED, *files)
     assert run(*usual, "--save-baseline").code == 0

@@ -159,6 +159,7 @@ def test_settings_that_hold_nothing_back_are_compared_with_those_that_do() -> No
     assert "similarity_threshold = 0.01" in done.toml
 
 
+@pytest.mark.slow
 def test_a_mode_that_needs_vectors_is_refused_where_there_are_none() -> None:
     def bare(flags: Mapping[str, object]) -> Settings:
         return settings_with({"embedding.provider": "none"} | dict(flags))

@@ -98,6 +98,7 @@ class Tags(HTMLParser):
             assert self.open.pop() == tag
 
 
+@pytest.mark.slow
 def test_the_page_has_a_map_and_runs_nothing(run: Run, public: tuple[str, ...]) -> None:
     assert run("sweep", *public, "--grid", "b=0:1:0.25", "--grid", "k1=1,2").code == 0
     text = (OUTPUT / "sweep.html").read_text(encoding="utf-8")

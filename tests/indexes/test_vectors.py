@@ -95,6 +95,7 @@ def topics(rows: int, size: int = 64) -> np.ndarray:
     return units
 
 
+@pytest.mark.slow
 def test_a_scan_of_signs_finds_nearly_all_of_the_nearest_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = topics(12_000)
     monkeypatch.setattr(codes, "SIGN_ROWS", 1000)

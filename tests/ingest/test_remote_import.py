@@ -94,6 +94,7 @@ def test_a_text_that_many_documents_share_is_paid_for_once(service: Loopback, do
     assert len(documents(service)) == 1
 
 
+@pytest.mark.slow
 def test_requests_fly_while_the_next_documents_are_cut(service: Loopback, docs: Path, open_docs: Opener) -> None:
     write(docs, 900)
     together = threading.Barrier(4)
@@ -132,6 +133,7 @@ def test_documents_do_not_wait_without_end_for_a_request_to_be_full(service: Loo
 # What is kept when it fails
 
 
+@pytest.mark.slow
 def test_what_came_before_a_failure_is_not_paid_for_again(service: Loopback, docs: Path, open_docs: Opener) -> None:
     write(docs, 120, sections=10)
     library = open_docs(**remote(service))

@@ -91,6 +91,7 @@ def _start_and_die(folder: str, queue: Any) -> None:
     os._exit(9)
 
 
+@pytest.mark.slow
 def test_the_job_of_a_worker_that_died_has_failed(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()

@@ -204,6 +204,7 @@ def test_where_nobody_can_be_asked_the_texts_of_a_pack_must_be_accepted_or_repla
     assert run("import-pack", packed, "-n", "mine", "-d", "My words", *there).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1), ("", 1)])
 def test_at_a_terminal_the_texts_of_a_pack_are_shown_and_confirmed(
     packed: Path, tmp_path: Path, answer: str, code: int

@@ -162,6 +162,7 @@ def test_a_library_with_other_vectors_still_answers_and_takes_changes_in(docs: P
     assert "bunko reembed" in told.hint
 
 
+@pytest.mark.slow
 def test_a_failure_half_way_changes_nothing_and_keeps_what_was_paid_for(
     docs: Path, open_docs: Opener, service: Loopback
 ) -> None:

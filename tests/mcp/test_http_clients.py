@@ -194,6 +194,7 @@ def test_a_body_without_end_is_refused(server: Server) -> None:
     assert server.open_session()
 
 
+@pytest.mark.slow
 @limits(_MAX_CONNECTIONS=50)
 def test_two_hundred_silent_clients_keep_nobody_out(server: Server) -> None:
     silent = [server.connect("POST /mcp" if number % 2 else "") for number in range(200)]

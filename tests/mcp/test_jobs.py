@@ -78,6 +78,7 @@ def test_progress_over_several_tools_counts_on(tmp_path: Path, monkeypatch: pyte
     assert seen[-1] == (6, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ERAS)
 def test_a_cancelled_reindex_leaves_the_library_whole_and_the_next_completes_it(
     mode: str, docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
@@ -132,6 +133,7 @@ def test_a_reindex_in_the_background_is_a_job_that_can_be_asked_for(docs: Path, 
     talk(ToolRegistry(open_docs, folder=str(docs)), run)
 
 
+@pytest.mark.slow
 def test_a_job_can_be_cancelled_and_the_library_is_whole(docs: Path, open_docs: Opener) -> None:
     many_documents(docs, 600)
     library = open_docs()

@@ -88,6 +88,7 @@ def test_a_failed_change_is_recorded_without_the_secrets_in_its_arguments(team: 
     assert entry.details["error"]
 
 
+@pytest.mark.slow
 def test_only_its_owner_sees_a_job_and_whoever_may_change_everything(team: Team) -> None:
     alice, bob = team.token("alice", write=("recipes",)), team.token("bob", write=("diary",))
     job = structure_of(team.server.call(alice, "reindex", background=True))["job"]

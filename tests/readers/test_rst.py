@@ -142,6 +142,7 @@ def test_sections_have_their_titles_and_the_lines_of_the_file() -> None:
         assert "\n".join(source[chunk.first_line - 1 : chunk.last_line]).strip() == chunk.text.strip()
 
 
+@pytest.mark.slow
 def test_hostile_files_take_no_more_than_a_moment() -> None:
     # Linear work takes well under a second, a quadratic step minutes.
     for source in (

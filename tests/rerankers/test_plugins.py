@@ -33,6 +33,7 @@ PROVIDER = RerankerProvider(Longest)
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["longest:model", "longest:organisation/model"])
 def test_an_installed_reranker_puts_the_results_in_order(tmp_path: Path, name: str) -> None:
     packages, docs = tmp_path / "packages", tmp_path / "docs"

@@ -86,6 +86,7 @@ def test_no_toml_value_breaks_loading(folder: Path, section: str, key: str, text
     check_loading(config=folder / "b.toml")
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(TABLES)
 def test_no_yaml_table_breaks_loading(folder: Path, table: dict[str, object]) -> None:

@@ -52,6 +52,7 @@ def test_a_pattern_that_is_wrong_or_too_large_is_refused(pattern: str) -> None:
     assert refused.value.hint
 
 
+@pytest.mark.slow
 def test_a_crawl_with_a_slow_pattern_ends_when_it_is_cancelled(opener: WebLibrary, sites: Sites) -> None:
     # Each of these links takes this pattern some hundredths of a second: together many minutes.
     links = [f"/{'ab' * 990}{number}" for number in range(20_000)]
