@@ -72,7 +72,7 @@ def select_tools(store: Store, names: ToolNames) -> list[Tool]:
 
 
 def select_from(candidates: Sequence[Tool], names: ToolNames) -> list[Tool]:
-    """Return those of some tools to search."""
+    """Return those of these tools that are named, or without names the active ones."""
     if names is None:
         return [tool for tool in candidates if tool.active]
     selected = [_get_tool(candidates, name) for name in ([names] if isinstance(names, str) else names)]

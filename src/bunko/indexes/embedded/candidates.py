@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bunko.indexes.embedded.codes import Codes, pack_signs
-from bunko.indexes.embedded.snapshot import lower_bound
+from bunko.indexes.embedded.snapshot import kth_highest, lower_bound
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -172,5 +172,4 @@ def _byte_products(
 
 
 def _kth_highest(values: npt.NDArray[np.float32], k: int) -> float:
-    highest = values[values >= lower_bound(values, k)]
-    return float(np.partition(highest, len(highest) - k)[len(highest) - k])
+    return float(kth_highest(values[values >= lower_bound(values, k)], k))

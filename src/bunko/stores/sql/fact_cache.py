@@ -22,11 +22,10 @@ from bunko.stores.filters import document_matcher
 from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.database import INTEGER, TEXT, Database
 from bunko.stores.sql.facts import Facts, build_facts, check_facts
-from bunko.stores.sql.scans import FACTS_PREFIX, TOUCHED_PREFIX, VERSION_PREFIX
+from bunko.stores.sql.scans import FACTS_PREFIX, PUT_VALUE, TOUCHED_PREFIX, VERSION_PREFIX
 
 _log = logging.getLogger("bunko.store")
 
-_PUT = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _FORMAT = 1
 _MAX_TOOLS = 16  # whose facts are in memory; those of 500,000 documents take 30 MB
 # Fewer documents are read faster than a file is opened and written.
@@ -173,7 +172,7 @@ class FactCache:
         path, version = self._facts_file(tool_id), facts.base_version
         nonce = secrets.token_hex(8)
         try:
-            if not self._database.try_transaction([(_PUT, (f"{FACTS_PREFIX}{tool_id}", nonce))]):
+            if not self._database.try_transaction([(PUT_VALUE, (f"{FACTS_PREFIX}{tool_id}", nonce))]):
                 return
             stamp = _stamp(tool_id, version.written, version.generation, nonce)
             save_arrays(path, facts.base.arrays, format_version=_FORMAT, stamp=stamp)

@@ -89,8 +89,8 @@ class Facts:
             is_match = np.fromiter((matches(uri, "", frozenset()) for uri in uris), np.bool_, len(candidates))
             rows = candidates.compress(is_match)
             # Replaced when it is full: another thread may be reading it.
-            known = self._rows_by_path if len(self._rows_by_path) < _MAX_PATHS else {}
-            self._rows_by_path = {**known, path: rows}
+            previous = self._rows_by_path if len(self._rows_by_path) < _MAX_PATHS else {}
+            self._rows_by_path = {**previous, path: rows}
         return rows
 
     def _path_candidates(self, path: str) -> Rows:

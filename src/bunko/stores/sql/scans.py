@@ -10,7 +10,7 @@ from bunko.stores.sql.database import TEXT, Connection, Database
 VERSION_PREFIX, TOUCHED_PREFIX, RECORD_PREFIX = "written ", "touched ", "unchanged "
 # A key of the same kind: the nonce of the file with the facts of its documents, which a copy of an older library lacks.
 FACTS_PREFIX = "facts "
-_PUT = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+PUT_VALUE = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _ADVANCE = (
     "INSERT INTO meta VALUES (?, '1')"
     " ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(meta.value AS BIGINT) + 1 AS TEXT)"
@@ -43,7 +43,7 @@ class SqlScans:
     def put(self, tool_id: int, record: ScanRecord) -> bool:
         """Record the state of a tool's source; return False if another process is writing."""
         value = f"{record.version} {record.unchanged} {record.state}"
-        return self._database.try_transaction([(_PUT, (f"{RECORD_PREFIX}{tool_id}", value))])
+        return self._database.try_transaction([(PUT_VALUE, (f"{RECORD_PREFIX}{tool_id}", value))])
 
 
 def advance_version(connection: Connection, tool_id: int, *, is_touch: bool = False) -> None:
