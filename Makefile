@@ -6,32 +6,32 @@ MODELS := .venv-models
 # The clients of PostgreSQL, Chroma and Milvus, Ray, and a Milvus server, whose packages clash with the client's.
 SCALE := .venv-scale
 MILVUS := .venv-milvus
-export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# The pip of this machine installs into .venv if it can (22.3 and later); a pip of its own costs time and disk.
-HAS_PIP := $(shell $(PYTHON) -m pip --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" --version >/dev/null 2>&1 && echo yes)
-PIP := $(if $(HAS_PIP),$(PYTHON) -m pip --python $(BIN)/python,$(BIN)/python -m pip)
+# LangChain and LlamaIndex, whose many packages nothing else needs, beside bunko.
+RETRIEVERS := .venv-retrievers
+LOCK := .venv-lock
+# Every environment gets the versions that were tested, from src/bunko/constraints.txt.
+INSTALL := $(PYTHON) scripts/environment.py
+TESTED := pyproject.toml src/bunko/constraints.txt scripts/environment.py
 
-.PHONY: demo test test-slow test-models test-scale check check-page format bench bench-scale docs mcpb node node-page chromium clean
+.PHONY: demo test test-slow test-packages test-models test-scale test-newest test-lowest test-python test-everywhere lock check check-page \
+	format record bench bench-scale docs mcpb node node-page chromium clean
 
 # Two installers in one environment would get in each other's way.
 .NOTPARALLEL:
 
 # What developers need more than doubles the environment, so the demo does without. It compiles no package either: most
 # modules are never imported. The tests start many processes, so for them everything is compiled once.
-$(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --no-compile --editable '.[dev]'
+$(VENV)/.installed: $(TESTED)
+	@$(INSTALL) $(VENV) --no-compile --editable '.[dev]'
 	-$(BIN)/python -m compileall -q -j 0 $(VENV)/lib
 	touch $(VENV)/.product $@
 
-$(VENV)/.product: pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --no-compile --editable .
+$(VENV)/.product: $(TESTED)
+	@$(INSTALL) $(VENV) --no-compile --editable .
 	touch $@
 
-$(BIN)/python:
-	$(PYTHON) -m venv $(if $(HAS_PIP),--without-pip) $(VENV)
-
 $(VENV)/.bench: $(VENV)/.installed
-	$(PIP) install --quiet --editable '.[bench]'
+	@$(INSTALL) $(VENV) --editable '.[bench]'
 	touch $@
 
 ## A small bilingual library, real searches, and how to go on.
@@ -47,17 +47,24 @@ test-slow: $(VENV)/.installed
 	-$(MAKE) node
 	-$(MAKE) node-page
 	-$(MAKE) chromium
+	-$(MAKE) $(RETRIEVERS)/.installed
 	$(BIN)/python -m pytest -n 2 -m slow
 
-## Local models through torch, in .venv-models: torch is large, and nothing else needs it. This version of it is the one
-## that is tested. For a build without CUDA, name PyTorch's own index in PIP_EXTRA_INDEX_URL, or a folder in PIP_FIND_LINKS.
+$(RETRIEVERS)/.installed: $(TESTED) Makefile
+	@$(INSTALL) $(RETRIEVERS) --editable . langchain-core==1.7.2 llama-index-core==0.14.25
+	touch $@
+
+## bunko with each package missing, and with each one broken: takes minutes; the slow tests contain it.
+test-packages: $(VENV)/.installed
+	$(BIN)/python -m pytest -n 2 -m slow tests/slow/test_without_packages.py
+
+## Local models through torch, in .venv-models: torch is large, and nothing else needs it. For a build without CUDA, name
+## PyTorch's own index in PIP_EXTRA_INDEX_URL, or a folder in PIP_FIND_LINKS.
 test-models: $(MODELS)/.installed
 	$(MODELS)/bin/python -m pytest -m models tests/models
 
-$(MODELS)/.installed: pyproject.toml
-	test -x $(MODELS)/bin/python || $(PYTHON) -m venv $(MODELS)
-	$(MODELS)/bin/python -m pip install --quiet torch==2.13.0
-	$(MODELS)/bin/python -m pip install --quiet --editable '.[transformers]' 'pytest>=8.3'
+$(MODELS)/.installed: $(TESTED)
+	@$(INSTALL) $(MODELS) --editable '.[transformers]' pytest hypothesis
 	touch $@
 
 ## Real servers of other engines on loopback: PostgreSQL of this machine, Chroma, Milvus and Ray. A part that is missing or
@@ -68,17 +75,54 @@ test-scale: $(SCALE)/.installed
 # Clusters of one machine choose the ports of their clients from the same range, so one runs at a time.
 	$(SCALE)/bin/python -m pytest -m scale tests/scale/test_ray.py
 
-$(SCALE)/.installed: pyproject.toml
-	test -x $(SCALE)/bin/python || $(PYTHON) -m venv $(SCALE)
-	$(SCALE)/bin/python -m pip install --quiet --editable '.[dev,postgres]'
-	-$(SCALE)/bin/python -m pip install --quiet --editable '.[chroma]'
-	-$(SCALE)/bin/python -m pip install --quiet --editable '.[milvus-lite]' 'pymilvus==2.6.6' 'milvus-lite==2.5.1'
-	-$(SCALE)/bin/python -m pip install --quiet --editable '.[ray]'
+$(SCALE)/.installed: $(TESTED)
+	@$(INSTALL) $(SCALE) --editable '.[dev,postgres]'
+	-@$(INSTALL) $(SCALE) --editable '.[chroma]'
+	-@$(INSTALL) $(SCALE) --editable '.[milvus-lite]'
+	-@$(INSTALL) $(SCALE) --editable '.[ray]'
 	touch $@
 
-$(MILVUS)/.installed: Makefile
+# The server's own packages clash with those of the tested client.
+$(MILVUS)/.installed: $(TESTED) Makefile
 	test -x $(MILVUS)/bin/python || $(PYTHON) -m venv $(MILVUS)
-	$(MILVUS)/bin/python -m pip install --quiet 'milvus-lite>=3.2,<4' 'pymilvus>=3,<4'
+	grep -v milvus src/bunko/constraints.txt >$(MILVUS)/constraints.txt
+	$(MILVUS)/bin/python -m pip install --quiet --constraint $(MILVUS)/constraints.txt milvus-lite==3.2.2 pymilvus==3.0.2
+	touch $@
+
+## The demo and the fast tests with other packages than the tested ones, each in an environment of its own that is made
+## anew: the newest that the ranges in pyproject.toml allow, which is what users get today, and the oldest.
+test-newest: $(LOCK)/.installed
+	$(LOCK)/bin/uv venv --quiet --clear --python $(PYTHON) .venv-newest
+	$(LOCK)/bin/uv pip install --quiet --python .venv-newest/bin/python --upgrade --compile-bytecode --editable '.[dev]'
+	.venv-newest/bin/python examples/demo.py
+	.venv-newest/bin/python -m pytest -n auto
+
+test-lowest: $(LOCK)/.installed
+	$(LOCK)/bin/uv venv --quiet --clear --python $(PYTHON) .venv-lowest
+	$(LOCK)/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --compile-bytecode \
+		--editable '.[dev]'
+	.venv-lowest/bin/python examples/demo.py
+	.venv-lowest/bin/python -m pytest -n auto
+
+## The demo and the fast tests with another Python, for example PYTHON=python3.14. On Debian, root need not have it.
+test-python:
+	@if $(PYTHON) -c "" 2>/dev/null; then \
+		$(MAKE) demo test VENV=.venv-$(notdir $(PYTHON)); \
+	else \
+		scripts/debian_python $(PYTHON) $(MAKE) test-python PYTHON=$(PYTHON); \
+	fi
+
+## The demo and the fast tests in clean clones, in every environment that CONTRIBUTING.md lists; writes its table.
+test-everywhere: $(LOCK)/.installed
+	$(PYTHON) scripts/everywhere.py
+
+## Resolve the newest packages for every Python and system that we name, and write src/bunko/constraints.txt.
+lock: $(LOCK)/.installed
+	$(LOCK)/bin/uv pip compile --quiet --upgrade --universal --all-extras --group lock --no-annotate \
+		--custom-compile-command "make lock" --output-file src/bunko/constraints.txt pyproject.toml
+
+$(LOCK)/.installed: $(TESTED)
+	@$(INSTALL) $(LOCK) uv
 	touch $@
 
 ## What the slow tests take from npm, at pinned versions, with a Node >= 22 of its own; needs any npm on the machine.
@@ -139,7 +183,13 @@ format: $(VENV)/.installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-## Every figure of docs/performance.md, against peers in the same run.
+## What every door answers about the sample library. Before a change: make record TO=build/recordings/before. After it:
+## make record AGAINST=build/recordings/before, which lists what differs. SCORES="own FOLDER…" records judged sets instead.
+TO ?= build/recordings/now
+record: $(VENV)/.installed
+	$(BIN)/python -m tests.recordings $(TO) $(if $(SCORES),--scores $(SCORES)) $(if $(AGAINST),--compare $(AGAINST))
+
+## Every figure of docs/performance.md and bench/notes, against peers in the same run.
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench
 	-$(MAKE) bench-scale
@@ -150,13 +200,14 @@ bench-scale: $(SCALE)/.bench
 	$(SCALE)/bin/python -m bench engines --write
 
 $(SCALE)/.bench: $(SCALE)/.installed
-	$(SCALE)/bin/python -m pip install --quiet 'psutil>=6'
+	@$(INSTALL) $(SCALE) psutil
 	touch $@
 
-## The pages that are written from the code itself; tests fail while one is stale.
+## The pages that are written from the code itself, and the numbers in outputs that pages show; tests fail while one is stale.
 docs: $(VENV)/.installed
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/tools.py
+	BUNKO_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q -m slow tests/docs -k "print or json or shows"
 
 clean:
-	rm -rf $(VENV) $(MODELS) $(SCALE) $(MILVUS) .node .node-page .demo build dist
+	rm -rf $(VENV) .venv-* .node .node-page .debian .demo build dist

@@ -1,4 +1,4 @@
-"""Run benchmarks and print their tables; without names run all and update docs/performance.md and its plots."""
+"""Run benchmarks and print their tables; without names run all and update docs/performance.md and bench/notes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench import growth, memos, table
+from bench.documents import DOCS, NOTES, write_section
 from bench.libraries import Libraries
 from bench.table import Result
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-# In document order.
 NAMES = (
     "lexical", "vector", "embedding", "importing", "splitting", "extraction", "crawling", "rescan", "looking",
     "updating", "changing", "answering", "starting", "mcp", "growth", "evaluating", "memos",
@@ -35,7 +34,7 @@ def main() -> None:
     parser.add_argument("--folder-name", default="your folder", metavar="TEXT", help="what the tables call DIR")
     parser.add_argument("--work", type=Path, metavar="DIR", help="keep the generated libraries in DIR for the next run")
     parser.add_argument(
-        "--write", action="store_true", help="write the tables of the named benchmarks into the document"
+        "--write", action="store_true", help="write the tables of the named benchmarks into the documents"
     )
     parser.add_argument(
         "--large", action="store_true", help="also measure 100,000 files, 500,000 memos and 1,000,000 chunks"
@@ -54,7 +53,7 @@ def main() -> None:
             results[name] = module.run(libraries, *more)
             print_result(name, results[name])
     if not arguments.names:
-        write_document(results, time.monotonic() - start, load)
+        write_documents(results, time.monotonic() - start, load)
     elif arguments.write:
         write_tables(results)
 
@@ -68,29 +67,21 @@ def print_result(name: str, result: Result) -> None:
         print(table.markdown(table.check_table(result.checks)), flush=True)
 
 
-def write_document(results: dict[str, Result], seconds: float, load: float) -> None:
-    """Write all tables into the document, and draw the plots."""
-    page = DOCS / "performance.md"
-    text = page.read_text(encoding="utf-8")
-    text = table.replace_section(text, "machine", describe_machine(seconds, load))
+def write_documents(results: dict[str, Result], seconds: float, load: float) -> None:
+    """Write all tables into the documents, and draw the plots."""
+    write_section("machine", describe_machine(seconds, load))
     checks = [check for result in results.values() for check in result.checks]
-    text = table.replace_section(text, "targets", table.markdown(table.check_table(checks)))
-    for result in results.values():
-        for name, result_table in result.tables.items():
-            text = table.replace_section(text, name, table.markdown(result_table))
-    page.write_text(text, encoding="utf-8")
+    write_section("targets", table.markdown(table.check_table(checks)))
+    write_tables(results)
     growth.plot(results["growth"].curves, DOCS / "performance.png")
-    memos.plot(results["memos"].curves, DOCS / "memos.png")
+    memos.plot(results["memos"].curves, NOTES / "memos.png")
 
 
 def write_tables(results: dict[str, Result]) -> None:
-    """Write the tables of some benchmarks into the document; the targets are those of a whole run."""
-    page = DOCS / "performance.md"
-    text = page.read_text(encoding="utf-8")
+    """Write the tables of some benchmarks into the documents; the targets are those of a whole run."""
     for result in results.values():
         for name, result_table in result.tables.items():
-            text = table.replace_section(text, name, table.markdown(result_table))
-    page.write_text(text, encoding="utf-8")
+            write_section(name, table.markdown(result_table))
 
 
 def describe_machine(seconds: float, load: float) -> str:

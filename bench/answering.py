@@ -8,8 +8,8 @@ from bench import queries
 from bench.clock import race, run_apart
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Result, Table, check, number
-from bunko.records import Filter
 from bunko.types import MODES
+from bunko.types.records import Filter
 
 TOP = 10
 USUAL = 22_000  # chunks of some thousand pages of documentation

@@ -17,7 +17,7 @@ from bench.table import Result, Table, check, number
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.observer import Observer
+from bunko.runtime.observer import Observer
 
 PAGES = 200
 CONCURRENCY = 4

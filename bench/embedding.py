@@ -13,7 +13,7 @@ from bench.libraries import open_docs
 from bench.table import Check, Result, Table, check, number
 
 if TYPE_CHECKING:
-    from bunko.records import PreparedDocument
+    from bunko.types.records import PreparedDocument
 
 SIZE, TEXTS, LEAST = 400, 2000, 5000
 # A remote service: its latency in ms, the number of chunks, chunks per request, and parallel requests.
@@ -125,9 +125,9 @@ def _embed_and_store(server: service.Service, folder: Path, chunks: int) -> Cost
     assert embedder is not None
     store = sqlite.build(folder / "library.db")
     tool = store.tools.put(Tool("chunks"))
-    batches = _document_batches(chunks)
+    batches = ((None, documents) for documents in _document_batches(chunks))
     with measure() as cost:
-        for batch in embed_batches(store, embedder, batches, list, owner_id=tool.id):
+        for batch in embed_batches(store, embedder, batches, owner_id=tool.id):
             store.documents.write(tool.id, upsert=batch.documents, vectors=batch.vectors, usage=batch.usage)
     store.close()
     return cost
@@ -135,8 +135,8 @@ def _embed_and_store(server: service.Service, folder: Path, chunks: int) -> Cost
 
 def _document_batches(chunks: int) -> list[list[PreparedDocument]]:
     """Return batches of a hundred documents of eight chunks; they are not searched, so they have no terms."""
-    from bunko.records import PreparedDocument
     from bunko.types import Chunk, Document, SourceEntry, Text
+    from bunko.types.records import PreparedDocument
 
     corpus_text = "\n".join(text for _, text in corpus.pages(400))
     prepared = []

@@ -23,7 +23,9 @@ from bunko.ingest.watched import WatchedFolders
 from bunko.search.arms import rank_lexical
 from bunko.search.query_analysis import analyse_query
 from bunko.sources import build
+from bunko.types.ranking import RankingOptions
 
+WORDS = RankingOptions(bridge=False)  # as the peers, which know no translations
 TOP = 10
 # The curves of each panel, with their styles.
 PANELS = {
@@ -81,7 +83,7 @@ def _measure_queries(libraries: Libraries, size: int) -> dict[str, float]:
     with libraries.open(size) as (library, view):
 
         def answer(query: str) -> object:
-            return rank_lexical(view, analyse_query(query), TOP, k1=peers.K1, b=peers.B)
+            return rank_lexical(view, analyse_query(query, WORDS), TOP, k1=peers.K1, b=peers.B)
 
         vectors = library.embedder().embed(_queries("question"), query=True)
         return {**_medians("", answer), "vector": _median(lambda vector: view.nearest(vector, TOP), vectors)}
@@ -122,12 +124,13 @@ def _measure_word_peers(libraries: Libraries, size: int) -> dict[str, float]:
     with libraries.open(size) as (_, view):
         if size <= _MAX_SIZES["bm25s"]:
             tokens, search = peers.bm25s(view)
-            bm25s_queries = {query: tokens(analyse_query(query).terms) for query in _queries("question")}
+            bm25s_queries = {query: tokens(analyse_query(query, WORDS).terms) for query in _queries("question")}
             measured["question, bm25s"] = _median(lambda query: search(bm25s_queries[query], TOP), list(bm25s_queries))
         if size <= _MAX_SIZES["tantivy"]:
             engine = peers.Tantivy(view)
             terms = {
-                query: engine.terms(analyse_query(query).terms) for query in _queries("one word") + _queries("question")
+                query: engine.terms(analyse_query(query, WORDS).terms)
+                for query in _queries("one word") + _queries("question")
             }
             measured |= _medians(", tantivy", lambda query: engine.search(terms[query], TOP))
     return measured

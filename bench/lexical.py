@@ -9,11 +9,13 @@ from bench import peers, queries
 from bench.clock import race, run_apart
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Check, Result, Table, check, number
-from bunko.records import QueryTerm
 from bunko.search.arms import rank_lexical
 from bunko.search.query_analysis import QueryAnalysis, analyse_query
 from bunko.text import analyzer
+from bunko.types.ranking import RankingOptions
+from bunko.types.records import QueryTerm
 
+WORDS = RankingOptions(bridge=False)  # as the peers, which know no translations
 TOP = 10
 Micros = dict[str, dict[str, float]]
 LINES = {
@@ -52,8 +54,8 @@ def measure_bunko(libraries: Libraries, size: int) -> Micros:
         return {
             kind: _micros(
                 {
-                    "all": (lambda query: rank_analysis(analyse_query(query)), kind_queries),
-                    "all given": (rank_analysis, [analyse_query(query) for query in kind_queries]),
+                    "all": (lambda query: rank_analysis(analyse_query(query, WORDS)), kind_queries),
+                    "all given": (rank_analysis, [analyse_query(query, WORDS) for query in kind_queries]),
                     "words": (lambda query: rank_terms(word_terms(query)), kind_queries),
                     "words given": (rank_terms, [word_terms(query) for query in kind_queries]),
                 }
@@ -88,7 +90,7 @@ def measure_peers(libraries: Libraries, size: int) -> Micros:
 
 
 def _query_terms(query: str) -> Sequence[QueryTerm]:
-    return analyse_query(query).terms
+    return analyse_query(query, WORDS).terms
 
 
 def word_terms(query: str) -> list[QueryTerm]:

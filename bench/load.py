@@ -28,7 +28,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import httpx2
-from mcp.client.client import Client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from bench import corpus, queries

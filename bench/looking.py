@@ -19,8 +19,8 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.protocols import Scan, Source
-from bunko.records import Filter
 from bunko.sources import build
+from bunko.types.records import Filter
 
 FILES, LARGE_FILES = 10_000, 100_000
 MEMOS, LARGE_MEMOS = 10_000, 500_000

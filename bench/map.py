@@ -18,9 +18,10 @@ from pathlib import Path
 from playwright.sync_api import BrowserContext, sync_playwright
 
 from bench import corpus
-from bench.page import DOCS, browse
+from bench.documents import write_section
+from bench.page import browse
 from bench.page_library import PageLibrary
-from bench.table import Table, markdown, number, replace_section
+from bench.table import Table, markdown, number
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 
@@ -122,7 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.map", description=__doc__.partition("\n")[0])
     parser.add_argument("--documents", type=int, default=DOCUMENTS, help="size of the library")
     parser.add_argument("--work", type=Path, metavar="DIR", help="keep the generated library in DIR for the next run")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="write the table into bench/notes/page.md")
     options = parser.parse_args()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as temporary:
@@ -133,8 +134,7 @@ def main() -> None:
         body = f"{markdown(measure(library))}\n\nLoad average before: {load:.1f}."
     print(body)
     if options.write:
-        path = DOCS / "performance.md"
-        path.write_text(replace_section(path.read_text("utf-8"), "map", body), "utf-8")
+        write_section("map", body)
 
 
 if __name__ == "__main__":

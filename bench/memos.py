@@ -19,10 +19,12 @@ from bunko.search.query_analysis import analyse_query
 from bunko.search.rank import rank_rows
 from bunko.search.request import RankRequest
 from bunko.sources import build
+from bunko.types.ranking import RankingOptions
 
 SIZES = (SMALL, MEDIUM, LARGE)
 LARGE_MEMOS = 500_000
 LARGE_TARGETS = {"hybrid": 6.0, "bm25": 3.0, "semantic": 3.0}  # ms
+WORDS = RankingOptions(bridge=False)  # as the peers, which know no translations
 TOP = 10
 ROWS = {
     "reading": "reading the file, ms CPU",
@@ -140,7 +142,7 @@ def _word_lane(library: Library) -> Callable[[str], object]:
         view = library.index_view([tool.id for tool in tools])
 
     def answer(word: str) -> object:
-        terms = [term for term in analyse_query(word).terms if not term.is_gram]
+        terms = [term for term in analyse_query(word, WORDS).terms if not term.is_gram]
         return view.rank(terms, TOP, k1=memo_settings.k1, b=memo_settings.b)
 
     return answer

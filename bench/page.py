@@ -24,10 +24,10 @@ from urllib.parse import urlsplit
 from playwright.sync_api import BrowserContext, Page, Playwright, sync_playwright
 
 from bench import queries
+from bench.documents import write_section
 from bench.page_library import LARGE_NAME, TOKEN, PageLibrary, listen, session_cookie
-from bench.table import Check, Table, check, check_table, markdown, number, replace_section
+from bench.table import Check, Table, check, check_table, markdown, number
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
 MIDDLE_CHUNKS, MANY_CHUNKS = 22_000, 500_000
 _TARGETS_MS = {MIDDLE_CHUNKS: 60.0, MANY_CHUNKS: 150.0}
 _MAX_KILOBYTES = 150.0
@@ -282,7 +282,7 @@ def main() -> None:
         "--chunks", type=int, default=MIDDLE_CHUNKS, help="size of the library; 500000 has a target too"
     )
     parser.add_argument("--work", type=Path, metavar="DIR", help="keep the generated library in DIR for the next run")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="write the table into bench/notes/page.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         library = PageLibrary((arguments.work or Path(folder)) / str(arguments.chunks), arguments.chunks)
@@ -292,9 +292,8 @@ def main() -> None:
     text = f"{markdown(table)}\n\nLoad average before: {load:.1f}."
     print(f"{text}\n\n{markdown(check_table(checks))}")
     if arguments.write:
-        page = DOCS / "performance.md"
         section = "page" if arguments.chunks == MIDDLE_CHUNKS else f"page-{arguments.chunks}"
-        page.write_text(replace_section(page.read_text(encoding="utf-8"), section, text), encoding="utf-8")
+        write_section(section, text)
 
 
 if __name__ == "__main__":

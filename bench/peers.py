@@ -9,7 +9,7 @@ import numpy as np
 
 from bunko.indexes.embedded.postings import Postings
 from bunko.indexes.embedded.snapshot import Snapshot
-from bunko.records import QueryTerm
+from bunko.types.records import QueryTerm
 
 K1, B = 1.2, 0.75
 

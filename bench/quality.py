@@ -22,10 +22,12 @@ from bunko.protocols import IndexView
 from bunko.search.arms import rank_lexical
 from bunko.search.query_analysis import QueryAnalysis, analyse_query
 from bunko.settings import Settings
+from bunko.types.ranking import RankingOptions
 
 K, CHUNKS = 10, 100
 Answer = Callable[[str], list[str]]
 # The roles of query terms that each row counts; "" are the words.
+WORDS = RankingOptions(bridge=False)  # as the peers, which know no translations
 ROWS = {
     "words": ("",),
     "words, parts of identifiers": ("", "part"),
@@ -59,7 +61,7 @@ def search_by_roles(library: Library, view: IndexView, roles: tuple[str, ...]) -
     """Return a function that searches by terms of these roles."""
 
     def answer(query: str) -> list[str]:
-        ranking = rank_lexical(view, keep_roles(analyse_query(query), roles), CHUNKS, k1=1.2, b=0.75)
+        ranking = rank_lexical(view, keep_roles(analyse_query(query, WORDS), roles), CHUNKS, k1=1.2, b=0.75)
         ids = view.chunk_ids(ranking.rows)
         chunks = library.store.documents.chunks(ids)
         return list(dict.fromkeys(chunks[chunk_id].uri for chunk_id in ids))

@@ -1,8 +1,7 @@
-"""Format measurements as Markdown tables, and insert them into a document."""
+"""Format measurements as Markdown tables."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -61,14 +60,6 @@ def markdown(table: Table) -> str:
     widths = [max(_display_width(line[column]) for line in lines) for column in range(len(table.head))]
     ruler = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     return "\n".join(f"| {' | '.join(_pad_cells(line, widths))} |" for line in (lines[0], ruler, *lines[1:]))
-
-
-def replace_section(document: str, name: str, body: str) -> str:
-    """Return the document with the section between the markers of a name replaced."""
-    section = re.compile(rf"(<!-- bench:{re.escape(name)} -->\n).*?(<!-- /bench -->)", re.DOTALL)
-    if not section.search(document):
-        raise SystemExit(f"The document has no section bench:{name}")
-    return section.sub(lambda match: f"{match[1]}\n{body}\n\n{match[2]}", document)
 
 
 def _pad_cells(line: Sequence[str], widths: Sequence[int]) -> list[str]:

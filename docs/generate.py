@@ -59,7 +59,13 @@ def _exits() -> Iterator[tuple[int, str, str]]:
     rows.append((1, "", "`bunko search` found nothing. An error begins with `Error:` on stderr, this does not."))
     rows.append((1, "", "`bunko doctor` found an error."))
     rows.append((2, "", "The command line is invalid."))
-    rows.append((INTERRUPTED_EXIT_CODE, "", "Ctrl-C. Finished work is saved; run the command again to continue."))
+    rows.append(
+        (
+            INTERRUPTED_EXIT_CODE,
+            "",
+            "Ctrl-C, except in `bunko ui` and `bunko find`. Finished work is saved; run the command again to continue.",
+        )
+    )
     yield from sorted(rows, key=lambda row: row[0])
 
 

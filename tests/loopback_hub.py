@@ -24,6 +24,9 @@ class LoopbackHub:
         self.requests: list[tuple[str, str, str]] = []  # method, path, range
         self.cut_after: int | None = None  # bytes after which the next download from the CDN stops
         self.changes_content = False  # what the CDN sends is not what the hub names
+        self.etags: dict[str, str] = {}  # by name of a file, instead of its digest
+        self.etags_after_first: dict[str, str] = {}  # from the second request for a file on
+        self.commit = COMMIT
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -74,9 +77,14 @@ class LoopbackHub:
             _send(request, 404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT})
         else:
             self._send_file(request, match["file"], self.repos[match["repo"]][match["file"]])
+            if match["file"] in self.etags_after_first:
+                self.etags[match["file"]] = self.etags_after_first[match["file"]]
 
     def _send_file(self, request: BaseHTTPRequestHandler, name: str, content: bytes) -> None:
-        headers = {"X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        headers = {"X-Repo-Commit": self.commit, "Accept-Ranges": "bytes"}
+        if name in self.etags:
+            _send(request, 200, {**headers, "ETag": f'"{self.etags[name]}"'}, content, self.cut_after)
+            return
         if not name.endswith(_LARGE_SUFFIXES):
             digest = sha1(f"blob {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
             _send(request, 200, {**headers, "ETag": f'"{digest}"'}, content)

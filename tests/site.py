@@ -63,7 +63,9 @@ class Site:
     `released` is set when the site closes: a page that should never end waits on it.
     """
 
-    def __init__(self, pages: Mapping[str, Answer] | None = None, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, pages: Mapping[str, Answer] | None = None, *, tls: ssl.SSLContext | None = None, port: int = 0
+    ) -> None:
         self.pages: dict[str, Answer] = dict(pages or {})
         self.asked: list[Asked] = []
         self.connections = 0
@@ -106,7 +108,7 @@ class Site:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", port), Handler)
         self.port: int = self._server.server_address[1]
         self.host = f"127.0.0.1:{self.port}"
         self.address = f"{'https' if tls else 'http'}://{self.host}"

@@ -8,8 +8,8 @@ import pickle
 import pytest
 
 from bunko.ingest.prepare import EntryResult
-from bunko.records import PreparedDocument
 from bunko.types import Chunk, Document, ExcerptEntry, LineSpan, SourceEntry, Text
+from bunko.types.records import PreparedDocument
 
 ENTRY = SourceEntry("a.md", 3, 4, 5, lines=LineSpan(6, 7))
 TEXT = Text("本文", "text/markdown", "utf-8", "題", "2024-01-15", ("x",), 1, "上", ("別名",))

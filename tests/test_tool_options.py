@@ -85,6 +85,6 @@ def test_another_chunker_replaces_size_and_overlap() -> None:
 
 def test_an_overlap_of_0_survives_a_change_of_the_tool(tmp_path: Path) -> None:
     store = memory.build()
-    catalog.add_tool(store, "docs", "About", tmp_path, options=NO_OPTIONS.with_chunker("tokens", 512, 0))
-    changed = catalog.update_tool(store, "docs", include=["*.md"], exclude=[])
+    catalog.Tools(store).add("docs", "About", tmp_path, options=NO_OPTIONS.with_chunker("tokens", 512, 0))
+    changed = catalog.Tools(store).update("docs", include=["*.md"], exclude=[])
     assert changed.options == ToolOptions(("*.md",), chunker="tokens", chunk_size=512, chunk_overlap=0)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from pairs import lines
 
-from bunko import array_file
+from bunko.runtime import array_file
 from bunko.text import analyzer, bridge
 
 # Function words: their alignments are chance.

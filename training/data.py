@@ -25,7 +25,6 @@ class Tokenizer:
 
     def __init__(self, model: Path) -> None:
         self._model = sentencepiece.SentencePieceProcessor(model_file=str(model))
-        self._model.override_normalizer_spec(remove_extra_whitespaces=False)
         self.size = self._model.get_piece_size()
 
     def __call__(self, texts: list[str]) -> list[np.ndarray]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bunko import array_file
 from bunko.embedders import subword_table
+from bunko.runtime import array_file
 
 
 def main(folder: Path, out: Path, name: str) -> None:

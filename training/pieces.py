@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from sentencepiece import SentencePieceProcessor
 
-from bunko import array_file
-from bunko.text import query_subwords
+from bunko.runtime import array_file
+from bunko.text import subwords
 from bunko.text.subwords import MODEL_NAME, MODEL_PATH
 
 
@@ -24,8 +24,8 @@ def main() -> None:
         "ids": np.array([number for _, number in pieces], np.int32),
         "scores": np.array([tokenizer.get_score(number) for _, number in pieces], np.float32),
     }
-    path = query_subwords.PIECES_PATH
-    array_file.save_arrays(path, arrays, format_version=query_subwords.FORMAT, stamp={"name": MODEL_NAME})
+    path = subwords.PIECES_PATH
+    array_file.save_arrays(path, arrays, format_version=subwords.FORMAT, stamp={"name": MODEL_NAME})
     print(len(pieces), "pieces,", path.stat().st_size, "bytes")
 
 

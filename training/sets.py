@@ -23,6 +23,7 @@ from bunko.evaluation.eval_library import judged_library
 from bunko.search.rank import rank_rows
 from bunko.search.request import RankRequest
 from bunko.settings import Settings
+from bunko.types.ranking import RankingOptions
 
 DEPTH = 200  # BM25 hits for each question
 MAX_CHARS = 1500  # characters of a chunk that are embedded
@@ -61,7 +62,7 @@ def load_set(folder: Path, step: int, *, bridge: bool) -> dict[str, Any]:
         chunks = library.store.documents.chunks(ids)
         document_ids = {uri: index for index, uri in enumerate(sorted({chunk.uri for chunk in chunks.values()}))}
         rows, scores = np.full((len(queries), DEPTH), -1, np.int32), np.zeros((len(queries), DEPTH), np.float32)
-        request = RankRequest("", mode="bm25", top_k=DEPTH, bridge=bridge)
+        request = RankRequest("", "bm25", DEPTH, RankingOptions(bridge=bridge))
         for index, query in enumerate(queries):
             for rank, hit in enumerate(rank_rows(view, query, None, request)):
                 rows[index, rank], scores[index, rank] = positions[hit.row], hit.score

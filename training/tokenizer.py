@@ -15,19 +15,20 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
-import fugashi
 import sentencepiece
-import unidic_lite
 from pairs import texts
 
+from bunko.text.analyzer import load_tagger
 from bunko.text.subwords import space_words
 
 VOCABULARY = 48_000
 MAX_TEXTS_PER_SOURCE = 40_000
 MAX_TEXT_CHARS = 400
+# Training collapses runs of spaces, the trained tokenizer does not. Serialised protocol buffers merge when they are
+# joined: this one is `normalizer_spec { remove_extra_whitespaces: false }`.
+KEEP_SPACES = b"\x1a\x02\x20\x00"
 _BORDER = "\u241f"
 _JAPANESE = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u9fff]+")
-_tagger = fugashi.Tagger(f"-r {unidic_lite.DICDIR}/mecabrc -d {unidic_lite.DICDIR} -Owakati")
 
 
 def main(out: Path, paths: list[Path]) -> None:
@@ -53,8 +54,8 @@ def main(out: Path, paths: list[Path]) -> None:
         num_threads=2,
         minloglevel=1,
     )
-    out.write_bytes(model.getvalue())
-    tokenizer = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    out.write_bytes(model.getvalue() + KEEP_SPACES)
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(out))
     for text in ("環境構築の方法を教えてください。", "How do I validate a form?", "GitHubActionsとDEC-0054について"):
         print(tokenizer.encode(space_words(text), out_type=str))
 
@@ -66,7 +67,7 @@ def mark_borders(text: str) -> str:
 
 @lru_cache(1_000_000)
 def _words(run: str) -> str:
-    return _BORDER.join(_tagger.parse(run).split())
+    return _BORDER.join(load_tagger("wakati").parse(run).split())
 
 
 if __name__ == "__main__":

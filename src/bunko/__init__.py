@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bunko.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
@@ -28,11 +30,10 @@ if TYPE_CHECKING:
     )
     from bunko.library.library import Library
     from bunko.library.page import Page
-    from bunko.records import Filter
     from bunko.search.request import SearchRequest
     from bunko.types import Answer, Hit, Report, Tool
+    from bunko.types.records import Filter
 
-__version__ = "0.1.0"
 __all__ = [
     "Answer",
     "BunkoError",
@@ -57,7 +58,7 @@ _MODULES = {
     "Answer": "bunko.types",
     "BunkoError": "bunko.errors",
     "EmbedderError": "bunko.errors",
-    "Filter": "bunko.records",
+    "Filter": "bunko.types.records",
     "Hit": "bunko.types",
     "Library": "bunko.library.library",
     "LibraryError": "bunko.errors",

@@ -8,6 +8,7 @@ BunkoError
 ├── QueryError         query         a search request is not valid
 ├── EmbedderError      embedder      embeddings cannot be computed
 ├── ModelError         model         a local model cannot be fetched, read or run
+├── PackageError       package       a package that bunko needs cannot be used
 ├── IndexFailure       index         an index server or the files of an index cannot be used
 ├── ClusterError       cluster       a cluster that should run an import cannot be used
 ├── UnknownName        unknown       no such tool, document or provider
@@ -58,7 +59,7 @@ class SourceError(BunkoError):
     code = "source"
 
 
-RefusalReason = Literal["private-address", "robots", "crawl-delay", "invalid-url", "port", "other"]
+RefusalReason = Literal["private-address", "robots", "crawl-delay", "invalid-url", "port", "threat", "other"]
 FailureReason = Literal["timeout", "no-text", "robots", "unresolved", "media-type", "other"]
 
 
@@ -115,6 +116,12 @@ class ModelError(BunkoError):
     """A local model cannot be fetched, read or run."""
 
     code = "model"
+
+
+class PackageError(BunkoError):
+    """A package that bunko needs is missing or cannot be used."""
+
+    code = "package"
 
 
 class IndexFailure(BunkoError):

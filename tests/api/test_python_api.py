@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -48,15 +49,16 @@ def test_the_exported_names_are_these() -> None:
 SIGNATURES = {
     "open": "(path: 'str | PathLike[str] | None' = None, *, read_only: 'bool' = False,"
     " environ: 'Mapping[str, str] | None' = None, **settings: 'object') -> 'Library'",
-    "Library.search": "(self, query: 'str', *, tool: 'str | Sequence[str] | None' = None, kinds: 'Sequence[str]' = (),"
+    "Library.search": "(self, query: 'str', *, also: 'Sequence[str]' = (), passage: 'str' = '',"
+    " tool: 'str | Sequence[str] | None' = None, kinds: 'Sequence[str]' = (),"
     " mode: 'Mode | None' = None, top_k: 'int | None' = None, per_document: 'int | None' = None,"
+    " fill_up: 'bool' = False,"
     " min_score: 'float | None' = None, operators: 'bool' = True, where: 'Filter' = NO_FILTER, explain: 'bool' = False,"
     " refresh: 'bool' = True, rewrite: 'bool | None' = False, rerank: 'bool' = True,"
-    " use_tool_settings: 'bool' = True, **ranking: 'Unpack[RankingOptions]') -> 'Answer'",
+    " use_tool_settings: 'bool' = True, **ranking: 'OptionValue') -> 'Answer'",
     "Library.page": "(self, request: 'SearchRequest', *, overhead_tokens: 'Callable[[Passage], int]' = …,"
     " observer: 'Observer' = …) -> 'Page'",
     "Library.read": "(self, location: 'str', *, tool: 'str | None' = None) -> 'str'",
-    "Library.tools": "(self) -> 'list[Tool]'",
     "Library.add": "(self, source: 'str | Path', *, name: 'str', description: 'str' = '', kind: 'str' = 'folder')"
     " -> 'Tool'",
     "Library.import_": "(self, *names: 'str', observer: 'Observer' = …) -> 'Report'",
@@ -78,6 +80,16 @@ def test_the_signatures_are_these(name: str) -> None:
     assert signature == SIGNATURES[name]
 
 
+def test_the_tools_of_a_library_are_listed_by_a_call_and_changed_by_their_methods(folder: Path) -> None:
+    with bunko.open(folder / "my.db", embedding_provider="none") as library:
+        assert library.tools() == []
+        added = library.tools.add("notes", "How we work", folder / "notes")
+        assert library.tools() == [added] == [library.tools.get("notes")]
+        assert library.tools.update("notes", description="What we do").description == "What we do"
+        assert not library.tools.set_active("notes", active=False).active
+
+
+@pytest.mark.slow
 def test_importing_bunko_loads_nothing_heavy() -> None:
     heavy = {"numpy", "sqlite3", "click", "fugashi", "mcp"}
     code = f"import sys, bunko; print(sorted({heavy} & set(sys.modules)))"
@@ -93,6 +105,16 @@ def test_the_documented_examples_run(page: str, number: int, folder: Path) -> No
     assert done.stdout or "assert" in code
 
 
+@pytest.mark.slow
+def test_the_examples_of_the_page_run_one_after_the_other(folder: Path) -> None:
+    code = "\n".join(_PYTHON.findall((ROOT / "docs" / "python.md").read_text(encoding="utf-8")))
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    shown = re.findall(r"  # (<.*>|\S+:L\S+)$", code, re.M)
+    assert len(shown) == 2
+    assert [line for line in shown if line not in done.stdout.splitlines()] == []
+
+
 def test_a_hit_says_where_it_is_and_read_returns_exactly_that(folder: Path) -> None:
     with bunko.open("notes", embedding_provider="none") as library:
         hit = library.search("shiomi-ctl rollback").hits[0]
@@ -105,6 +127,65 @@ def test_a_hit_says_where_it_is_and_read_returns_exactly_that(folder: Path) -> N
         assert library.read(f"{hit.path}:L{first}") == lines[first - 1]
         with pytest.raises(bunko.UnknownName, match=r"There is no document or passage 'nowhere\.md'"):
             library.read("nowhere.md")
+
+
+def test_what_python_shows_of_a_library_an_answer_and_a_hit_says_what_it_is(folder: Path) -> None:
+    with bunko.open("notes", embedding_provider="none") as library:
+        assert repr(library) == f"<Library {folder / 'notes'}: documents>"
+        answer = library.search("shiomi-ctl rollback", top_k=1)
+        citation, score = answer.hits[0].citation, answer.hits[0].score
+        assert repr(answer) == f"<Answer to 'shiomi-ctl rollback': 1 hit of 59 chunks, bm25, best {citation}>"
+        assert repr(answer.hits[0]).startswith(f"<Hit {citation} score={score:.4f} '## Rolling back a release Every")
+        assert len(repr(answer.hits[0])) < 130
+        nothing = library.search("xyzzyx")
+        assert repr(nothing) == "<Answer to 'xyzzyx': 0 hits of 59 chunks, bm25>"
+    assert repr(library) == f"<Library {folder / 'notes'}: closed or not readable>"
+    with bunko.open(folder / "my.db", embedding_provider="none") as library:
+        assert repr(library) == f"<Library {folder / 'my.db'}: no tools>"
+
+
+def test_an_answer_is_counted_and_iterated_over_its_hits(folder: Path) -> None:
+    with bunko.open("notes", embedding_provider="none") as library:
+        answer = library.search("station", top_k=3)
+        assert (len(answer), list(answer)) == (3, answer.hits)
+        assert not library.search("xyzzyx")
+
+
+class _Cells(HTMLParser):
+    """The elements of a page, and the texts of its cells."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.cells: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        if tag == "td":
+            self.cells.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cells:
+            self.cells[-1] += data
+
+
+def test_jupyter_shows_a_table_to_which_no_document_adds_markup(folder: Path) -> None:
+    bad = "<script>alert(1)</script> & <img src=x onerror=alert(2)>"
+    for path in (folder / "notes").rglob("*.*"):
+        path.unlink()
+    (folder / "notes" / "a&b.md").write_text(f"# {bad}\n\nkujira {bad} {'くじら' * 200}\n", encoding="utf-8")
+    with bunko.open("notes", embedding_provider="none") as library:
+        answer = library.search(f"kujira {bad}")
+    answer.notices.append(bad)
+    page = _Cells(answer._repr_html_())
+    assert set(page.elements) == {"p", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+    number, score, citation, heading, text = page.cells
+    assert (number, score, citation) == ("1", f"{answer.hits[0].score:.4f}", answer.hits[0].citation)
+    assert "alert(1)" in heading
+    assert bad in text
+    assert text.endswith("…")
+    assert len(text) == 301
 
 
 def test_a_path_names_a_folder_a_library_or_its_file(folder: Path) -> None:
@@ -122,6 +203,15 @@ def test_a_path_names_a_folder_a_library_or_its_file(folder: Path) -> None:
         assert [tool.name for tool in library.tools()] == ["documents"]
     with bunko.open() as library:
         assert library.tools() == []
+
+
+def test_a_folder_with_the_settings_of_a_library_on_a_server_is_no_folder_of_documents(folder: Path) -> None:
+    (folder / "team").mkdir()
+    (folder / "team" / "bunko.toml").write_text('[storage]\nkind = "postgres"\nurl = "postgresql://127.0.0.1:1/none"\n')
+    with pytest.raises(bunko.SettingsError, match="has settings of a library on a server") as raised:
+        bunko.open("team")
+    assert "bunko status --library team" in raised.value.hint
+    assert [path.name for path in (folder / "team").iterdir()] == ["bunko.toml"]
 
 
 def test_a_setting_that_does_not_exist_is_refused(folder: Path) -> None:

@@ -30,6 +30,7 @@ PAGES = {
     "library-descriptions": ("/library/descriptions", "/library/descriptions"),
     "library-models": ("/library/models", "/library/models"),
     "library-settings": ("/library/settings", "/library/settings"),
+    "library-setting": ("/library/settings?key=chunker.kind", "/library/settings"),
     "quality": ("/quality?report=20260302T093000", "/quality"),
     "quality-sweep": ("/quality", "/quality"),
     "judge": ("/quality/judge?tool=travel&q=京都", "/quality/judge"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
-from bunko.interfaces.cli import ui
+from bunko.interfaces.cli.commands import ui
 from bunko.interfaces.page.assets import asset_url
 from tests.browser.accessibility import assert_accessible
 from tests.http.server import TOKEN, Site, serve_site

@@ -15,7 +15,7 @@ from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.servers import ServerTool, ToolOutput
 from bunko.llm.connection import ChatConnection
 from bunko.llm.turns import ChatServer
-from bunko.remote import RemoteFailure
+from bunko.runtime.remote import RemoteFailure
 from tests.chat.chat_service import ChatService, Reply, Request, chat_service
 
 PASSAGES = {

@@ -12,7 +12,7 @@ import pytest
 from bunko.interfaces.chat.conversation import ChatEvents, ChatLimits, ChatReply, Conversation
 from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.servers import MCPServerError, ServerTool, ToolOutput
-from bunko.remote import RemoteFailure
+from bunko.runtime.remote import RemoteFailure
 from tests.chat.chat_service import ChatService, Reply, chat_service
 from tests.chat.test_conversation import PASSAGES, Shelf, chat_model, converse, search, tool_results
 

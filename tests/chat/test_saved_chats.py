@@ -36,7 +36,7 @@ def test_a_file_that_is_no_conversation_is_skipped(tmp_path: Path, text: str) ->
 
 
 def test_the_oldest_conversations_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved_chats, "_MAX_CHATS", 3)
+    monkeypatch.setattr(saved_chats, "MAX_CHATS", 3)
     chats = SavedChats(tmp_path)
     for number in range(5):
         chats.save(chat(f"2026010{number}-000000-aa"))

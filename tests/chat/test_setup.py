@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import anyio
 import pytest
@@ -24,7 +25,7 @@ from bunko.interfaces.chat.setup import (
 )
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.remote import RemoteFailure
+from bunko.runtime.remote import RemoteFailure
 from bunko.settings import load_settings
 
 
@@ -82,6 +83,28 @@ def test_an_entry_of_the_list_can_be_the_library_in_this_process(tmp_path: Path,
     write_list(tmp_path / "library" / "servers.json", {"rag": {"transport": "builtin"}})
 
     async def check(tools: ChatTools) -> None:
+        assert tools.manager is not None
+        assert {tool.server for tool in await tools.manager.tools()} == {"rag"}
+
+    with_tools(tmp_path, check, MCP_SERVERS_CONFIG="servers.json")
+
+
+@pytest.mark.parametrize("package", [None, ModuleType("mcp")], ids=["missing", "version 1, which has no such client"])
+def test_without_the_package_for_other_servers_a_sentence_says_so_and_bunko_itself_is_there(
+    package: ModuleType | None, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", package)
+    servers: dict[str, object] = {
+        "rag": {"transport": "builtin"},
+        "calendar": {"command": "calendar-mcp"},
+        "team": {"url": "https://a.b/"},
+    }
+    write_list(tmp_path / "library" / "servers.json", servers)
+
+    async def check(tools: ChatTools) -> None:
+        [problem] = tools.problems
+        assert "the package mcp is missing or older than version 2: calendar, team." in problem
+        assert 'pip install "bunko[chat]"' in problem
         assert tools.manager is not None
         assert {tool.server for tool in await tools.manager.tools()} == {"rag"}
 
@@ -162,6 +185,7 @@ def test_a_list_in_the_current_folder_starts_nothing_without_consent(tmp_path: P
     assert tools.library_servers == {"bunko"}
 
 
+@pytest.mark.slow
 def test_consent_is_remembered_until_the_list_changes(tmp_path: Path, home: Path) -> None:
     marker, asked = tmp_path / "started", []
 
@@ -182,6 +206,7 @@ def test_consent_is_remembered_until_the_list_changes(tmp_path: Path, home: Path
     assert not (tmp_path / "another").exists()
 
 
+@pytest.mark.slow
 def test_a_list_that_the_user_names_or_owns_needs_no_further_consent(tmp_path: Path, home: Path) -> None:
     marker = tmp_path / "started"
     path = write_command(home, marker)
@@ -194,6 +219,7 @@ def test_a_list_that_the_user_names_or_owns_needs_no_further_consent(tmp_path: P
     assert marker.exists()
 
 
+@pytest.mark.slow
 def test_a_list_that_a_settings_file_names_by_a_relative_path_needs_consent_in_the_current_folder(
     tmp_path: Path, home: Path
 ) -> None:
@@ -232,6 +258,7 @@ def test_what_a_server_is_given_is_shown_before_it_is_allowed(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.slow
 def test_the_library_is_offered_beside_other_servers_but_not_twice(tmp_path: Path, home: Path) -> None:
     path = home / "servers.json"
     write_list(path, {"bunko": {"command": "no-such-command", "args": []}})

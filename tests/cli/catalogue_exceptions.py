@@ -5,66 +5,73 @@ from __future__ import annotations
 import re
 
 LEFT_OUT_MODULES = (
+    # Commands of other programs.
+    "runtime/installation.py",
     # Commands that measure the quality of searches: people who program use them.
     "evaluation/*",
-    *(
-        f"interfaces/cli/{name}.py"
-        for name in ("evaluate", "evaluate_answers", "evaluation_output", "init_test_db", "judge", "sweep")
-    ),
-    "interfaces/cli/tune.py",
+    "interfaces/cli/commands/*evaluat*",
+    *(f"interfaces/cli/commands/{name}.py" for name in ("judge", "sweep", "tune")),
+    "interfaces/cli/terminal/evaluation_output.py",
+    # Help of settings, as in settings/schema.py, and labels in both languages.
+    "types/ranking.py",
     # What assistants and programs read.
     "interfaces/chat/prompts.py",
     "interfaces/chat/sources.py",
-    "interfaces/api/*",
+    "interfaces/api/[!apr]*",
+    "interfaces/api/routes/*",
     "interfaces/http/[!ls]*",
     *(f"interfaces/http/{name}.py" for name in ("limits", "sessions", "sign_in")),
     "interfaces/mcp/*",
-    "interfaces/page/*",
+    *(f"interfaces/page/{name}" for name in ("[!l]*", "la*", "library.py", "library_[tv]*")),
     "interfaces/tools/[!t]*",
     "interfaces/tools/toolsets/[!_]*",
+    "interfaces/sender.py",
     "interfaces/serialize.py",
     "interfaces/worker_threads.py",
     # What the Slack bot says, which is there in both languages, and what it logs.
-    "interfaces/slack/[!bw]*",
+    "interfaces/slack/re*",
+    "interfaces/slack/[!brw]*",
     "interfaces/text.py",
     # The descriptions of settings, in files and docs.
-    "settings/ask.py",
-    "settings/chat.py",
     "settings/docs.py",
     "settings/folder_limits.py",
-    "settings/index_engines.py",
-    "settings/mcp.py",
-    "settings/web_pages.py",
     "settings/schema.py",
-    "settings/slack.py",
     "settings/starter.py",
     # Parts of documents, and words of programming languages and file formats.
     "readers/definitions.py",
-    "readers/html/*",
+    "readers/html/[!t]*",
     "readers/office/word_*.py",
     "readers/places.py",
     "text/*words.py",
-    "text/analyzer.py",
     "text/nouns.py",
     "text/polarity.py",
     "text/quantities.py",
     "text/romaji.py",
     # What is wrong with damaged data, which callers say in their own words.
     "text/term_codec.py",
+    "indexes/embedded/view.py",
     # What is wrong with a call.
     "text/ngrams.py",
+    # Definitions of tables.
+    "stores/sql/tables.py",
     # Expressions of Milvus.
     "indexes/milvus/filters.py",
     # The help of commands, which has a test of its own.
-    "interfaces/cli/help.py",
+    "interfaces/cli/commands/help.py",
 )
 
 # Messages of the operating system and of the network, and texts that come after the name of a file in an error.
-FOREIGN_SECTIONS = ("Reasons of the operating system", "Folders, with the name of a file")
+FOREIGN_SECTIONS = (
+    "Reasons of the operating system",
+    "Reasons of OpenSSL",
+    "Reasons of RE2",
+    "Folders, with the name of a file",
+)
 
 # SQL, commands, prompts for a chat model, descriptions of settings, lists of words, styles and patterns.
 NOT_SENTENCES = re.compile(
     r"\b(?:SELECT|WHERE|FROM|ORDER BY|INSERT|UPDATE|PRAGMA|ALTER TABLE|CREATE|DROP|BEGIN|NOTIFY|LISTEN|TRUNCATE)\b"
+    r"|^tool_id = |^\{\} AND |^<(?:Library|Hit|Answer|td) "
     r"|^<!doctype |^LEFT JOIN |^SET [a-z_]+ |^(?:bunko|pip|hf|claude|codex) [a-z\"]|^--?[a-z]+ \{\}$"
     r"|^(?:bold|noreverse) [a-z]+$|^class:|^\(\?"
     r"|^You (?:answer|turn|summarise) "
@@ -81,11 +88,13 @@ LEFT_OUT_TEXTS = frozenset(
         # columns of a query
         'title, heading_path, start, "end", chunks.text, documents.text',
         # headers, keys of tables, and names of threads and arguments
-        "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "index {} {}", "machine of", "bunko {} {} {}",
+        "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "selection {}", "index {} {}", "machine of",
+        "bunko {} {} {}",
         # addresses and names of engines, and what is said to a database
         "postgresql://{}:{}/{} (schema {})", "PostgreSQL {}", "SQLite {}", "{} RETURNING id",
         "(CASE WHEN octet_length({}) <= {} THEN {} ELSE rpad({} || encode(sha256({}), 'hex'), {}) END)",
         "{} and generation <= {}", "tool == {} and document_id in [{}]", "gzip, deflate", "resolve {}",
+        "private, no-store", "private, no-cache", "long requests",
         "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options",
         "name, digest, read, write, created_at, expires_at, last_used_at",
         "key, bot, thread, position, request, created_at, state, attempts, answer", "not a state",
@@ -93,13 +102,18 @@ LEFT_OUT_TEXTS = frozenset(
         "time, who, via, action, tools, arguments, result, details",
         # actions and values in the audit log, which programs compare
         "token add", "token revoke", "tool add", "tool update", "tool rename", "tool delete", "tool enable",
-        "tool disable", "web add", "web crawl", "web refresh", "web delete", "{} {} more",
+        "tool disable", "config set", "config unset", "web add", "web crawl", "web refresh", "web delete", "{} {} more",
+        # how Python shows a library
+        "no tools", "closed or not readable",
         # what Ray says, to recognise it
         "Starting Ray client server failed",
         # errors of programming, which keep their traceback
         "a row is not in the store", "cannot assign to {}", "the last attempt returns or raises",
         "cannot delete {}", "the guard returns at least one address",
         "module 'bunko' has no attribute {}", "{} has no {}",
+        "{} {} is newer than {}, which was tested.",
+        # what people type as a date
+        "this week", "last week", "this month", "last month", "this year", "last year",
         # what a chat model reads and a pattern of what it answers
         "<passage-{} number={}>\n{}\n</passage-{}>",
         "{}\n[{} more characters were left out]", "[{} left out]", "{} is not available: {}.",
@@ -110,12 +124,11 @@ LEFT_OUT_TEXTS = frozenset(
         ", mainly about {}.", "{} Cell {}", "{} memo{}", "{} Search this for questions about {}.", "{} in {}",
         "{}s in {}", "{}s from the folder {}", "{} {}{} in {}", "{} {}{} from the folder {}",
         # lines and columns for programs, in a pipe
-        "({} chunks, chars={})", "({} more in this document)", "embedder {}: {}", "in use, but: {}",
-        "library: {} ({}, derived {}, generation {}, index {})", "no sites", "trust: {}, fetched {}", "warn {}",
-        "{}: {}, {}, from {}", "{}: {}, {}, {}, last import {}, from {}", "built with",
+        "({} chunks, chars={})", "in use, but: {}",
+        "no sites", "warn {}",
+        "{}: {}, {}, from {}", "built with",
         # origins of settings, as `bunko config show` prints them
         ".env {}", "file {}, named by {}", "storage.url of {}", "[chunking] of {}", "{} of {}", "{} (or {})",
-        "{} and {} more in {}",
         "Embedder: {}, or none for no vectors", "transformers with the PLaMo model",
         # kinds of sources, in the help
         "JSON lines", "folder or file", "source code",
@@ -143,6 +156,25 @@ _REPLACED = "The tool {} indexes {}; {} would replace its"
 _MISSING = ("missing", "empty", "unreadable")
 # Texts with words in place of values: what they say.
 FORMS = {
+    "and {} more": ("{} more",),
+    "no document uses {} ({}); the next import uses or deletes them": (
+        "no document uses {} vectors ({}); the next import uses or deletes them",
+    ),
+    "{} without text left out; to list them: bunko status -n {}{}": (
+        "{} files without text left out; to list them: {}",
+    ),
+    "Ignored: {}. A documents folder may not set this; use your own settings, the environment or --config.": (
+        "Ignored: {} in {}. A documents folder may not set this; use your own settings, the environment or --config.",
+        "Ignored: {} in {}; {} in {}.",
+    ),
+    "Some documents of {} have no vectors yet and are found by their words only: {}. {}": (
+        "Some documents of {} have no vectors yet and are found by their words only: {}.",
+    ),
+    "(Did you mean one of: {}?)": tuple(
+        f"No such {kind} {{}}. (Did you mean one of: {{}}?)" for kind in ("command", "option")
+    ),
+    "Japanese words are searched as they are written": ("Japanese words are searched as they are written: {}.",),
+    "English words are searched as they are written": ("English words are searched as they are written: {}.",),
     "{} and {}": ("{} documents and {} chunks",),
     "{} embedded in {}": ("{} texts embedded in {} calls", "{} text embedded in {} call"),
     "{} ({})": ("{} (text {}, index {}, vectors {}, derived {})",),

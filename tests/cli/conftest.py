@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.cli import tables
+from bunko.interfaces.cli.terminal import columns
 from tests.cli.pictures import terminal as terminal
 from tests.conftest import Run
 
@@ -34,7 +34,7 @@ def notes(docs: Path) -> Path:
 @pytest.fixture
 def fixed_age(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everything be three minutes old."""
-    monkeypatch.setattr(tables, "current_time", lambda: datetime.now(UTC) + timedelta(minutes=3, seconds=30))
+    monkeypatch.setattr(columns, "current_time", lambda: datetime.now(UTC) + timedelta(minutes=3, seconds=30))
 
 
 @pytest.fixture

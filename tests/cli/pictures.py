@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
+from bunko.interfaces.cli.terminal.rows import cell_width
 from tests.conftest import Run
 
-_PICTURES = Path(__file__).with_name("pictures")
+PICTURES = Path(__file__).with_name("pictures")
 # Read now: the fixture `run` removes all settings from the environment.
-_UPDATE = os.environ.get("BUNKO_UPDATE_SNAPSHOTS") == "1"
+UPDATE = os.environ.get("BUNKO_UPDATE_SNAPSHOTS") == "1"
 # Colours and links take no room on the screen. Anything else that controls a terminal stays, and fails the comparison.
 _STYLES = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")
 
@@ -72,9 +72,9 @@ def terminal(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Termi
 
 def check_picture(name: str, screen: Screen) -> None:
     """Compare the rows of a screen with `pictures/NAME.txt`; BUNKO_UPDATE_SNAPSHOTS=1 writes that file instead."""
-    path = _PICTURES / f"{name}.txt"
+    path = PICTURES / f"{name}.txt"
     picture = "".join(f"{row}\n" for row in screen.rows)
-    if _UPDATE:
+    if UPDATE:
         path.parent.mkdir(exist_ok=True)
         path.write_text(picture, encoding="utf-8")
     kept = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -89,7 +89,7 @@ def _rows(text: str, width: int) -> Iterator[str]:
     for line in text.splitlines():
         row = ""
         for char in line:
-            if cell_len(row + char) > width:
+            if cell_width(row + char) > width:
                 yield row.rstrip()
                 row = ""
             row += char

@@ -78,6 +78,31 @@ def test_what_the_sources_do_not_say_is_marked(run: Run, library: Path, service:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "language", "remark"),
+    [
+        ("Backups are not kept for 35 days [1].", "en", "(a source says the opposite)"),
+        ("Backups are not kept for 35 days [1].", "ja", "(出典は反対のことを述べています)"),
+        (
+            "Backups are not kept for 60 days in the Osaka region [1].", "en",
+            "(not in the sources: 60 days; a source says the opposite)",
+        ),
+        (
+            "Backups are not kept for 60 days in the Osaka region [1].", "ja",
+            "(出典にないもの: 60 days; 出典は反対のことを述べています)",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_source_denies_is_said_in_words(
+    run: Run, library: Path, service: ChatService, monkeypatch: pytest.MonkeyPatch,
+    written: str, language: str, remark: str,
+) -> None:  # fmt: skip
+    service.script = search_and_say(written)
+    monkeypatch.setenv("BUNKO_DISPLAY_LANGUAGE", language)
+    first = run("ask", QUESTION, "--docs-dir", library).out.splitlines()[0]
+    assert first.endswith(remark)
+
+
 def test_strict_leaves_out_what_the_sources_do_not_say(run: Run, library: Path, service: ChatService) -> None:
     out = run("ask", QUESTION, "--docs-dir", library, "--strict").out
     assert out.splitlines()[0] == "Backups are kept for 35 days. [1] Restoring one takes two hours. [+1]"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,67 @@ def test_memos_without_vectors_are_found_by_words_until_they_have_some(run: Run,
     assert "Embeddings needed: 4" in run("build", "-i", notes, *library, "--with-embeddings").out
     assert run("search", "京都", *library, "--mode", "semantic").code == 0
     assert run("build", "-i", notes, *library).out.splitlines()[3] == "Unchanged: 4"
+
+
+def test_a_search_without_a_library_names_the_one_that_was_built_last(run: Run, notes: Path, tmp_path: Path) -> None:
+    built = tmp_path / "my memos"
+    assert run("build", "--input", notes, "--output", built).code == 0
+    lost = run("search", "予算 budget")
+    assert lost.code == 10
+    command = f"bunko search '予算 budget' --library '{built}'"
+    assert f"There is no library at {tmp_path / 'XDG_DATA_HOME' / 'bunko'}" in lost.err
+    assert command.replace("'予算 budget'", "QUERY") in lost.err
+    assert run("init").code == 0
+    empty = run("search", "予算 budget")
+    assert empty.code == 1
+    assert f"{tmp_path / 'XDG_DATA_HOME' / 'bunko'} was searched, and it is empty" in empty.err
+    assert command in empty.err
+    asked = run("ask", "予算 budget")
+    assert (asked.code, command in asked.err) == (1, True)
+    assert "Meeting Notes" in run(*shlex.split(command)[1:]).out
+    assert "was searched" not in run("search", "京都", "--library", built).err
+    shutil.rmtree(built)
+    gone = run("search", "budget")
+    assert "was searched, and it is empty" in gone.err
+    assert str(built) not in gone.err
+
+
+def test_a_library_may_be_named_as_an_index(run: Run, notes: Path, tmp_path: Path) -> None:
+    assert run("build", "--input", notes, "--index-dir", tmp_path / "lib").code == 0
+    for option in (("--index-dir", tmp_path / "lib"), (f"--index-dir={tmp_path / 'lib'}",)):
+        found = run("search", "京都の旅", *option)
+        assert (found.code, "京都の旅" in found.out) == (0, True)
+    assert "--index-dir" not in run("search", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("environ", "sentence"),
+    [
+        ({"OPENROUTER_API_KEY": "sk-x"}, "To use openrouter, set EMBEDDING_PROVIDER=openrouter"),
+        ({"GEMINI_API_KEY": "sk-x"}, "To use gemini, set EMBEDDING_PROVIDER=gemini"),
+        (
+            {"OPENROUTER_API_KEY": "sk-x", "GEMINI_API_KEY": "sk-x"},
+            "To use gemini or openrouter, set EMBEDDING_PROVIDER=gemini or EMBEDDING_PROVIDER=openrouter",
+        ),
+        ({}, ""),
+        ({"OPENROUTER_API_KEY": "sk-x", "EMBEDDING_PROVIDER": "static"}, ""),
+    ],
+)
+def test_with_embeddings_says_which_model_was_used_if_there_is_a_key_for_another(
+    environ: dict[str, str], sentence: str, run: Run, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    built = run("build", "--input", notes, "--output", tmp_path / "lib", "--with-embeddings")
+    assert built.code == 0
+    if not sentence:
+        assert built.err == ""
+        return
+    [line] = built.err.splitlines()
+    assert line.startswith("The vectors of memos come from the bundled model (static). ")
+    assert f"{sentence} and run: bunko reembed -n memos --library {tmp_path / 'lib'}" in line
+    assert "sk-x" not in line
+    assert run("build", "--input", notes, "--output", tmp_path / "lib").err == ""
 
 
 def test_a_forced_build_makes_everything_anew(run: Run, notes: Path, tmp_path: Path) -> None:

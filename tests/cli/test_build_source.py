@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 import subprocess
 import sys
@@ -54,6 +55,52 @@ def test_a_second_folder_is_refused_and_the_way_to_keep_both_is_named(
     for command in commands:
         assert run(*shlex.split(command)[1:]).code == 0
     assert titles(tmp_path) == ["会議", "散歩"]
+
+
+def test_several_inputs_are_all_read_and_updated_together(run: Run, tmp_path: Path, folders: tuple[Path, Path]) -> None:
+    first, second = folders
+    library = ("--library", tmp_path / "lib")
+    built = run("build", "--input", first, "--input", second, *library)
+    assert (built.code, built.out.splitlines()[0]) == (0, "Added: 2")
+    assert titles(tmp_path) == ["会議", "散歩"]
+    assert run("tool", "ls", *library).out.splitlines() == ["memos", "second_notes"]
+    (second / "memo.txt").write_text(SECOND + "\n* 庭 2025-03-01\n  苔を見た。\n", encoding="utf-8")
+    again = run("build", "-i", second, "-i", first, "-i", f"{first}/", *library, "--json")
+    assert (again.code, json.loads(again.out)["added"], json.loads(again.out)["deleted"]) == (0, 1, 0)
+    assert titles(tmp_path) == ["会議", "庭", "散歩"]
+    assert run("tool", "ls", *library).out.splitlines() == ["memos", "second_notes"]
+    found = run("search", "苔", *library, "--mode", "bm25")
+    assert (found.code, "苔を見た" in found.out) == (0, True)
+    forced = run("build", "-i", first, "-i", second, *library, "--force", "--skip-embeddings")
+    assert (forced.code, titles(tmp_path)) == (0, ["会議", "庭", "散歩"])
+
+
+def test_nothing_is_read_if_one_of_several_inputs_is_missing_or_named_twice(
+    run: Run, tmp_path: Path, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = folders
+    ran = run("build", "-i", first, "-i", tmp_path / "gone", "--library", tmp_path / "lib")
+    assert (ran.code, f"There is no file or folder {tmp_path / 'gone'}" in ran.err) == (3, True)
+    assert run("tool", "ls", "--library", tmp_path / "lib").out == ""
+    pipe(monkeypatch, FIRST)
+    built = run("build", "-i", second, "-i", "-", "--library", tmp_path / "lib")
+    assert (built.code, titles(tmp_path)) == (0, ["会議", "散歩"])
+
+
+def test_another_folder_than_before_is_not_replaced_by_several(
+    run: Run, tmp_path: Path, folders: tuple[Path, Path]
+) -> None:
+    first, second = folders
+    third = tmp_path / "third"
+    third.mkdir()
+    (third / "memo.txt").write_text("* 買い物 2025-04-01\n  牛乳。\n", encoding="utf-8")
+    library = ("--library", tmp_path / "lib")
+    run("build", "-i", first, *library)
+    refused = run("build", "-i", second, "-i", third, *library)
+    assert (refused.code, "would replace its only memo" in refused.err) == (2, True)
+    assert titles(tmp_path) == ["散歩"]
+    beside = run("build", "-i", first, "-i", second, "-i", third, *library)
+    assert (beside.code, titles(tmp_path)) == (0, ["会議", "散歩", "買い物"])
 
 
 def test_a_second_folder_replaces_the_first_if_that_is_confirmed(

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.cli import language
-from bunko.interfaces.cli.language import set_language, translate
+from bunko import messages as language
+from bunko.messages import set_language, translate
 from tests.cli.catalogue_exceptions import (
     FOREIGN_SECTIONS,
     FORMS,
@@ -33,24 +33,22 @@ _FILLS = ("値", "3", "")
 _MAX_FILLED = 81
 # What stays in English: commands, options, settings, names in quotation marks, and addresses.
 _NAMES = re.compile(
-    r"`[^`]*`|\b(?:bunko|pip|hf|chmod|export)(?: (?!or |and )[^\s。、)]+)*|https?://\S*|--?[a-z][a-z-]*"
+    r"`[^`]*`|\b(?:bunko|pip|uv|pipx|hf|chmod|export)(?: (?!or |and )[^\s。、)]+)*|https?://\S*|--?[a-z][a-z-]*"
     r"|[A-Za-z_]+[._][A-Za-z_.]+"
 )
 _ENGLISH = re.compile(r"[A-Za-z]{2,},? [a-z]{2,}|値,? [a-z]{2,}|[a-z]{2,}:? 値")
 
 
 @pytest.fixture(autouse=True)
-def japanese() -> Iterator[None]:
+def japanese() -> None:
     set_language("ja")
-    yield
-    set_language(None)
 
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The entries of the catalogue that translations have used so far."""
     texts: set[str] = set()
-    catalogue, match = language._catalogue(), language._match
+    catalogue, match = language.load_catalogue(), language.match_template
 
     class Exact(dict[str, str]):
         def get(self, key: str, default: Any = None) -> Any:
@@ -63,8 +61,8 @@ def used(monkeypatch: pytest.MonkeyPatch) -> set[str]:
             texts.add("".join(map("".join, zip(template.parts, (*template.kinds, ""), strict=True))))
         return values
 
-    monkeypatch.setattr(language, "_catalogue", lambda: catalogue._replace(exact=Exact(catalogue.exact)))
-    monkeypatch.setattr(language, "_match", match_and_record)
+    monkeypatch.setattr(language, "load_catalogue", lambda: catalogue._replace(exact=Exact(catalogue.exact)))
+    monkeypatch.setattr(language, "match_template", match_and_record)
     return texts
 
 
@@ -103,7 +101,7 @@ def test_the_catalogue_has_everything_that_people_read_and_nothing_else(used: se
     messages = {text.text: text for text in _source_texts() if _is_message(text)}
     assert len(messages) > 900
     missing = [str(text) for text in messages.values() if not _is_translated(text.text)]
-    assert not missing, "Add these to src/bunko/interfaces/cli/japanese:\n" + "\n".join(missing)
+    assert not missing, "Add these to src/bunko/messages/japanese:\n" + "\n".join(missing)
     texts = {text.text for text in _source_texts()}
     for english in set(_own_entries()) - used:
         text = re.sub(r"\{[nwt]\}", "{}", english)
@@ -117,7 +115,7 @@ def test_the_catalogue_has_everything_that_people_read_and_nothing_else(used: se
 def test_the_headings_of_tables_are_in_the_catalogue() -> None:
     paths = [
         path
-        for path in sorted((ROOT / "interfaces/cli").glob("*.py"))
+        for path in sorted((ROOT / "interfaces/cli").rglob("*.py"))
         if not _is_left_out(path.relative_to(ROOT).as_posix())
     ]
     assert [str(text) for text in collect_column_names(paths) if translate(text.text) == text.text] == []
@@ -125,7 +123,7 @@ def test_the_headings_of_tables_are_in_the_catalogue() -> None:
 
 def _own_entries() -> Iterator[str]:
     """Yield the English texts of the catalogue of messages."""
-    for path in sorted((ROOT / "interfaces/cli/japanese").glob("*.toml")):
+    for path in sorted((ROOT / "messages/japanese").glob("*.toml")):
         for section, entries in tomllib.loads(path.read_text(encoding="utf-8")).items():
             if path.name != "help.toml" and section not in FOREIGN_SECTIONS:
                 yield from (english.replace("(s)", "s") for english in entries)

@@ -15,8 +15,8 @@ from prompt_toolkit.output import DummyOutput
 from bunko.interfaces.chat.answering import open_answerer
 from bunko.interfaces.chat.saved_chats import SavedChats, chat_folder
 from bunko.interfaces.chat.setup import build_chat_server
-from bunko.interfaces.cli.chat_prompt import ChatPrompt, converse
-from bunko.interfaces.cli.chat_session import ChatSession
+from bunko.interfaces.cli.commands.chat_prompt import ChatPrompt, converse
+from bunko.interfaces.cli.commands.chat_session import ChatSession
 from bunko.library.library import Library
 from tests.chat.chat_service import ChatService, Reply, Request, chat_service
 from tests.conftest import Opener, Run
@@ -143,6 +143,7 @@ def test_a_conversation_is_resumed_with_its_answers_and_sources(
     assert [source.citation for source in session.sources.values()] == ["backups.md:L1-L3"]
 
 
+@pytest.mark.slow
 def test_a_source_opens_as_bunko_open_does(
     notes: Path,
     open_docs: Opener,

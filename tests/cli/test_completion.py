@@ -42,7 +42,7 @@ def library(tmp_path: Path) -> Path:
     folder = tmp_path / "library"
     with open_library(locate_library(library=folder, environ={}), environ={}) as opened:
         for name in ("api-docs", "api-guide", "travel"):
-            catalog.add_tool(opened.store, name, "About it", tmp_path)
+            opened.tools.add(name, "About it", tmp_path)
     return folder
 
 
@@ -57,17 +57,19 @@ def test_commands_and_options_are_offered(tmp_path: Path) -> None:
     assert offered(tmp_path, "bunko completion ") == ["bash", "zsh", "fish"]
 
 
+@pytest.mark.slow
 def test_offering_commands_loads_none_of_them(tmp_path: Path) -> None:
     told = "import sys; from bunko.interfaces.cli.main import main\ntry: main()\nfinally: print(*sorted(sys.modules))"
     asked = environment(tmp_path, _BUNKO_COMPLETE="bash_complete", COMP_WORDS="bunko ", COMP_CWORD="1")
     done = subprocess.run([sys.executable, "-c", told], env=asked, capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
-    assert not {"numpy", "sqlite3", "rich", "bunko.interfaces.cli.search", "bunko.library.library"} & set(loaded)
+    assert not {"numpy", "sqlite3", "rich", "bunko.interfaces.cli.commands.search", "bunko.library.library"} & set(
+        loaded
+    )
 
 
-@pytest.mark.parametrize(
-    "command", [("search",), *(pytest.param(command, marks=pytest.mark.slow) for command in NAMED)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [("search",), *NAMED])
 def test_the_names_of_tools_are_offered(tmp_path: Path, library: Path, command: tuple[str, ...]) -> None:
     begin = f"bunko {' '.join(command)} --library {library}"
     assert offered(tmp_path, f"{begin} -n ") == ["api-docs", "api-guide", "travel"]
@@ -97,11 +99,12 @@ def test_where_there_is_no_library_nothing_is_offered_made_or_said(tmp_path: Pat
     assert offered(tmp_path, f"bunko export --library {library} -n ") == []
 
 
+@pytest.mark.slow
 def test_names_that_another_process_just_wrote_are_offered_and_half_made_ones_are_not(
     tmp_path: Path, library: Path
 ) -> None:
     with open_library(locate_library(library=library, environ={}), environ={}) as opened:
-        catalog.add_tool(opened.store, "newest", "About it", tmp_path)
+        opened.tools.add("newest", "About it", tmp_path)
         shadow = catalog.get_tool(opened.store, "travel")
         opened.store.tools.put(type(shadow)("~travel", active=False))
         assert offered(tmp_path, f"bunko export --library {library} -n ") == [
@@ -112,6 +115,7 @@ def test_names_that_another_process_just_wrote_are_offered_and_half_made_ones_ar
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell_calls_the_program(tmp_path: Path, shell: str) -> None:
     done = subprocess.run(
@@ -129,6 +133,7 @@ def test_the_script_of_each_shell_calls_the_program(tmp_path: Path, shell: str) 
         subprocess.run([checker, "-n"], input=done.stdout, text=True, check=True)
 
 
+@pytest.mark.slow
 def test_the_help_says_how_to_install_it_in_each_shell(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bunko", "completion", "--help"],
@@ -138,6 +143,7 @@ def test_the_help_says_how_to_install_it_in_each_shell(tmp_path: Path) -> None:
         assert line in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_a_real_bash_completes_a_line(tmp_path: Path, library: Path) -> None:
     program = tmp_path / "bin" / "bunko"

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.cli.assistants import ASSISTANTS
-from bunko.interfaces.cli.commented_json import parse_commented_json
-from bunko.interfaces.cli.connect import launch_command
+from bunko.interfaces.cli.commands.assistants import ASSISTANTS, parse_commented_json
+from bunko.interfaces.cli.commands.connect import launch_command
 from bunko.interfaces.cli.main import EXIT_CODES, main
 
 ROOTS = {"vscode": "servers", "zed": "context_servers", "opencode": "mcp", "codex": "mcp_servers"}

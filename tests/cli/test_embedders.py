@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bunko.embedders import all_providers
+from bunko.runtime.installation import install_command
 from tests.cli.processes import at_a_terminal
 from tests.conftest import Run
 from tests.loopback import KEY, Loopback, openai_error
@@ -45,9 +46,9 @@ def test_every_provider_is_listed_with_what_it_lacks(run: Run, service: Loopback
     assert (found["static"]["ready"], found["static"]["install"], found["static"]["key"]) == (True, "", "")
     assert found["openai"]["key"] == "OPENAI_API_KEY"
     assert "OPENAI_API_KEY" in str(found["openai"]["missing"])
-    assert found["gemini"]["install"] == 'pip install "bunko[gemini]"'
+    assert found["gemini"]["install"] == install_command("gemini")
     assert found["gemini"]["model"] == "gemini-embedding-001"
-    assert found["ollama"]["install"] == 'pip install "bunko[openai]"'
+    assert found["ollama"]["install"] == install_command("openai")
     assert "does not answer" in str(found["ollama"]["missing"])
     assert all(one["about"] for one in found.values())
     assert len({str(one["about"]) for one in found.values()}) == len(found)
@@ -136,6 +137,7 @@ def test_a_service_that_refuses_is_heard_without_the_key(
     assert KEY not in failed.err
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_table(tmp_path: Path) -> None:
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "COLUMNS": "200", "TERM": "xterm", "PYTHONUTF8": "1"}
     environ |= {"LMSTUDIO_BASE_URL": "http://127.0.0.1:9/v1", "OLLAMA_BASE_URL": "http://127.0.0.1:9/v1"}
@@ -144,6 +146,7 @@ def test_a_terminal_gets_a_table(tmp_path: Path) -> None:
     assert 'pip install "bunko[gemini]"' in screen
 
 
+@pytest.mark.slow
 def test_listing_them_loads_no_sdk(tmp_path: Path) -> None:
     code = (
         "import sys; from bunko.interfaces.cli.main import main; main(['embedders'])\n"

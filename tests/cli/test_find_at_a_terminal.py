@@ -13,7 +13,7 @@ from tests.cli.processes import TerminalProcess, subprocess_environment
 
 pytestmark = pytest.mark.slow
 
-ENTER, ESCAPE, CTRL_Y = b"\r", b"\x1b", b"\x19"
+ENTER, ESCAPE, CTRL_C, CTRL_Y = b"\r", b"\x1b", b"\x03", b"\x19"
 
 
 def find(folder: Path, *, env: dict[str, str], stdout: int | None = None, columns: int = 80) -> TerminalProcess:
@@ -67,3 +67,16 @@ def test_ctrl_y_prints_the_citation_into_a_pipe(notes: Path, tmp_path: Path, env
     command = [sys.executable, "-m", "bunko", "get", citation.strip(), "--docs-dir", str(notes)]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, env=environment)
     assert "京都" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["find", "ui"])
+def test_ctrl_c_while_a_command_starts_just_ends_it(
+    command: str, notes: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    config = tmp_path / "pipe.toml"
+    os.mkfifo(config)
+    terminal = TerminalProcess(command, "--docs-dir", notes, "--config", config, env=environment)
+    with config.open("wb"):  # waits until the command reads its settings, which then waits for what is in the pipe
+        terminal.type(CTRL_C)
+        assert terminal.close() == 0
+    assert terminal.written.decode().replace("^C", "").split() == ["Stopped."]

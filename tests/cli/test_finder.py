@@ -13,11 +13,11 @@ import pytest
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
-from prompt_toolkit.utils import get_cwidth
 
 from bunko.errors import QueryError
-from bunko.interfaces.cli.find import Session
-from bunko.interfaces.cli.finder import Finder, shorten_middle
+from bunko.interfaces.cli.commands.find import Session
+from bunko.interfaces.cli.terminal.finder import Finder, shorten_middle
+from bunko.interfaces.cli.terminal.rows import cell_width
 from bunko.types import Answer, Hit
 from tests.conftest import Opener, Run
 
@@ -107,7 +107,7 @@ def test_typing_japanese_finds_and_shows_a_preview(session: Session) -> None:
         screen = user.finder.app.renderer.last_rendered_screen
         assert screen is not None
         cursor = screen.get_cursor_position(user.finder.app.layout.current_window)
-        assert (cursor.x, cursor.y) == (2 + get_cwidth("京都の寺"), 0), "an input method composes at the cursor"
+        assert (cursor.x, cursor.y) == (2 + 2 * len("京都の寺"), 0), "an input method composes at the cursor"
         user.type(ESCAPE)
 
     assert use(session, script) is None
@@ -125,6 +125,18 @@ def test_the_preview_is_below_or_beside_the_list_by_the_width(columns: int, sess
     use(session, script, columns=columns, query="環境構築の方法")
 
 
+def test_more_than_two_hits_of_a_document_come_after_those_of_others(docs: Path, open_docs: Opener) -> None:
+    sections = (f"## 京都の寺 {number}\n\n京都の寺の庭を巡った。京都の寺に泊まった。\n" for number in range(6))
+    (docs / "long.md").write_text("# 京都の寺\n\n" + "\n".join(sections), encoding="utf-8")
+    (docs / "short.md").write_text(
+        "# 旅\n\n奈良から京都へ行き、大きな寺を見て、その日のうちに帰った。\n", encoding="utf-8"
+    )
+    session = Session(open_docs(), None, "")
+    uris = [hit.uri for hit in session.search("京都の寺").hits]
+    assert uris[:3] == ["long.md", "long.md", "short.md"]
+    assert uris.count("long.md") > 2, "but none is left out"
+
+
 def test_arrows_choose_a_hit_and_ctrl_y_returns_it(session: Session) -> None:
     chosen = []
 
@@ -139,6 +151,7 @@ def test_arrows_choose_a_hit_and_ctrl_y_returns_it(session: Session) -> None:
     assert use(session, script) == chosen[0]
 
 
+@pytest.mark.slow
 def test_enter_opens_the_hit_at_its_line_and_the_screen_comes_back(
     session: Session, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,7 +267,7 @@ def test_a_document_cannot_steer_the_screen(docs: Path, open_docs: Opener) -> No
 @pytest.mark.parametrize("width", [10, 17, 30])
 def test_a_long_citation_keeps_its_beginning_and_its_lines(width: int) -> None:
     short = shorten_middle("guide/とても長い名前の手引き.md:L12-L30", width)
-    assert get_cwidth(short) <= width
+    assert cell_width(short) <= width
     assert short.endswith("L30")
     assert "…" in short
 

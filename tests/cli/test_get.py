@@ -105,7 +105,7 @@ def test_an_unknown_document_suggests_one_and_a_file_that_is_not_indexed_is_name
 ) -> None:
     ran = run("get", "guide/setpu.md", "--docs-dir", notes)
     assert (ran.code, ran.out) == (6, "")
-    assert "Did you mean guide/setup.md?" in ran.err
+    assert "Did you mean 'guide/setup.md'?" in ran.err
     (tmp_path / "other.md").write_text("# other\n", encoding="utf-8")
     ran = run("get", tmp_path / "other.md", "--docs-dir", notes)
     assert ran.code == 6

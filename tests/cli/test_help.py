@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from bunko.interfaces.cli.main import COMMANDS, GROUPS
+from bunko.interfaces.cli.help_formatter import first_sentence
+from bunko.interfaces.cli.main import COMMANDS, GROUPS, bunko
 from tests.cli.processes import at_a_terminal, subprocess_environment
 from tests.conftest import Run
 
@@ -17,6 +19,13 @@ from tests.conftest import Run
 def test_every_command_is_in_exactly_one_group() -> None:
     grouped = [name for names in GROUPS.values() for name in names]
     assert sorted(grouped) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name: str) -> None:
+    command = bunko.get_command(click.Context(bunko), name)
+    assert command is not None
+    assert COMMANDS[name] == first_sentence(command)
 
 
 def test_help_lists_the_commands_in_groups_that_begin_with_the_beginning(run: Run) -> None:
@@ -53,6 +62,7 @@ def test_help_of_an_unknown_command_suggests_the_nearest(run: Run) -> None:
     assert "search has no commands of its own" in run("help", "search", "add").err
 
 
+@pytest.mark.slow
 def test_bunko_at_a_terminal_shows_some_commands_to_begin_with_then_the_groups(tmp_path: Path) -> None:
     environment = subprocess_environment(tmp_path, TERM="xterm", COLUMNS="80", XDG_DATA_HOME=str(tmp_path / "data"))
     printed = at_a_terminal(env=environment).replace("\r\n", "\n")
@@ -69,6 +79,7 @@ def test_bunko_at_a_terminal_shows_some_commands_to_begin_with_then_the_groups(t
     assert max(map(len, printed.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_bunko_at_a_terminal_names_what_there_is_to_search(run: Run, docs: Path, tmp_path: Path) -> None:
     assert (
         run("tool", "add", "-n", "handbook", "-d", "How we work", "-s", docs, "--library", tmp_path / "lib").code == 0
@@ -77,6 +88,7 @@ def test_bunko_at_a_terminal_names_what_there_is_to_search(run: Run, docs: Path,
     assert "Your library has 1 tool: handbook" in at_a_terminal(env=environment)
 
 
+@pytest.mark.slow
 def test_the_names_of_tools_are_found_without_the_search_engine(tmp_path: Path) -> None:
     program = "import sys, bunko.library.tool_names, bunko.stores.sqlite; print(*sys.modules)"
     done = subprocess.run(
@@ -86,6 +98,7 @@ def test_the_names_of_tools_are_found_without_the_search_engine(tmp_path: Path) 
     assert not {"numpy", "fugashi", "rich", "bunko.library.library"} & set(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_bunko_in_a_pipe_prints_the_help_and_fails(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bunko"],

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.cli.import_report import progress_line, progress_line_writer
 from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
-from bunko.library import catalog
+from bunko.interfaces.cli.terminal.progress import progress_line, progress_line_writer
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.observer import ImportProgress
+from bunko.runtime.observer import ImportProgress
 from tests.cli.processes import at_a_terminal, subprocess_environment
 
 # Several transactions; with --verbose they say more than a pipe holds, so an import whose pipe nobody reads cannot end.
@@ -75,7 +74,7 @@ def library(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     write(docs, "京都")
     with open_library(paths_for_folder(tmp_path / "library"), environ={}) as opened:
-        catalog.add_tool(opened.store, "notes", "Notes", docs)
+        opened.tools.add("notes", "Notes", docs)
         yield opened
 
 

@@ -214,6 +214,7 @@ def test_a_flag_and_the_documents_of_others_do_not_move_a_database(tmp_path: Pat
         assert library.paths.database == tmp_path / "plain" / "library.db"
 
 
+@pytest.mark.slow
 def test_init_in_a_documents_folder_says_where_the_users_own_settings_belong(tmp_path: Path) -> None:
     done = bunko(tmp_path, "init", "--docs-dir", tmp_path)
     assert done.returncode == 0, done.stderr

@@ -13,14 +13,13 @@ from pathlib import Path
 import click
 import pytest
 
-from bunko.interfaces.cli import help as start
+from bunko.interfaces.cli.commands import help as start
 from bunko.interfaces.cli.help_formatter import cell_count, first_sentence, wrap_cells
-from bunko.interfaces.cli.language import set_language
 from bunko.interfaces.cli.main import COMMANDS, GROUPS, bunko
 from tests.cli.pictures import Terminal, check_picture
 from tests.conftest import Run
 
-FILE = files("bunko.interfaces.cli").joinpath("japanese", "help.toml")
+FILE = files("bunko.messages").joinpath("japanese", "help.toml")
 SECTIONS: dict[str, dict[str, str]] = tomllib.loads(FILE.read_text(encoding="utf-8"))
 CATALOGUE = {english: japanese for section in SECTIONS.values() for english, japanese in section.items()}
 # What click adds to help, and what bunko writes without a command: these have no object to ask.
@@ -30,16 +29,10 @@ START_PAGE = {
     "`bunko help COMMAND` explains a command, `bunko --help` lists them all.",
     "Your library has {} tool: {}.",
     "Your library has {} tools: {}.",
-    *(text for _, text in start._FIRST_STEPS),
+    *(text for _, text in start.FIRST_STEPS),
 }
 _CODE = re.compile(r"`[^`]*`|bunko( [a-z-]+)*")
 _WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b")
-
-
-@pytest.fixture(autouse=True)
-def english_again() -> Iterator[None]:
-    yield
-    set_language(None)
 
 
 @pytest.fixture
@@ -75,7 +68,7 @@ def texts_of(context: click.Context) -> Iterator[str]:
         else:
             yield " ".join(paragraph.split())
     for param in context.command.get_params(context):
-        if isinstance(param, click.Option | click.Argument) and param.help:
+        if isinstance(param, click.Option) and param.help:
             yield " ".join(param.help.split()).removesuffix(" [required]")
 
 

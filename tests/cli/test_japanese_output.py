@@ -86,7 +86,7 @@ def test_no_english_is_left_in_what_common_commands_say(
     (tmp_path / "ChangeLog").write_text("2024-05-01\n\n* 買い物: 牛乳\n", encoding="utf-8")
     commands = """
         status|add 日記|add ChangeLog -n メモ|status|status -n 日記|search 京都|search 大阪|search 京都 -寺
-        search 京都 -n 大阪|search 京都 --since きのう|search 京都 --mode 大阪|get 京都|get 京都 --section 大阪
+        search 京都 -n 大阪|search 京都 --since いつか|search 京都 --mode 大阪|get 京都|get 京都 --section 大阪
         get 京都 --lines 90|get 大阪|open 大阪|ls|ls 大阪|recent|tags|doctor|embedders|embedders test 大阪|find
         tool ls --all|tool disable -n メモ|tool enable -n メモ|tool update -n メモ -d 買い物の記録|tool describe -n メモ
         tool rename メモ 買い物|tool check|tool add -n ページ -d 後で読む --kind web|tool add -n 日記 -d 日記 -s 日記
@@ -105,6 +105,21 @@ def test_no_english_is_left_in_what_common_commands_say(
 
 
 @pytest.mark.usefixtures("japanese")
+def test_no_english_is_left_in_what_a_pipe_gets(run: Run, notes: Path) -> None:
+    left = []
+    for command in (
+        "search 京都の寺 --explain", "search 京都の寺 --explain --mode bm25", "status", "status -n documents",
+        "embedders", "models", "doctor", "config show display",
+    ):  # fmt: skip
+        lines = run(*command.split(), "--docs-dir", notes).out.splitlines()
+        ours = [line for line in lines if not line.startswith(("Python 3", "説明: ", "構築時の設定"))]
+        left += [f"{command}: {line}" for line in ours if _ENGLISH.search(_NAMES.sub("", line))]
+    assert not left, "\n".join(left)
+    explained = run("search", "京都の寺", "--docs-dir", notes, "--explain").out
+    assert "理由: 検索方法 単語; 一致した語 " in explained
+
+
+@pytest.mark.usefixtures("japanese")
 def test_what_programs_read_is_the_same_in_every_language(
     run: Run, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +132,7 @@ def test_what_programs_read_is_the_same_in_every_language(
     )  # fmt: skip
 
     def print_all() -> list[str]:
-        return [re.sub(r'"checked_at": "[^"]*"', "", run(*command, *flags).out) for command in commands]
+        return [re.sub(r'"(checked_at|last_import)": "[^"]*"', "", run(*command, *flags).out) for command in commands]
 
     japanese = print_all()
     monkeypatch.setenv("BUNKO_DISPLAY_LANGUAGE", "en")

@@ -9,19 +9,17 @@ from string import Formatter
 
 import pytest
 
-from bunko.interfaces.cli import language
+from bunko import messages as language
 from bunko.interfaces.cli.help_formatter import cell_count, wrap_cells
-from bunko.interfaces.cli.language import read_catalogue, set_language, translate, translate_reason
+from bunko.messages import read_catalogue, set_language, translate, translate_reason
 from tests.conftest import Run
 
 CATALOGUE = dict(read_catalogue())
 
 
 @pytest.fixture(autouse=True)
-def japanese() -> Iterator[None]:
+def japanese() -> None:
     set_language("ja")
-    yield
-    set_language(None)
 
 
 @pytest.fixture
@@ -43,9 +41,9 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "it is new": "新しいものです",
     }
     monkeypatch.setattr(language, "read_catalogue", lambda: iter(small.items()))
-    language._catalogue.cache_clear()
+    language.load_catalogue.cache_clear()
     yield
-    language._catalogue.cache_clear()
+    language.load_catalogue.cache_clear()
 
 
 @pytest.mark.usefixtures("entries")
@@ -205,3 +203,42 @@ def test_the_users_own_config_file_chooses_the_language_of_help(
     assert "オプション" in run("search", "--help").out
     monkeypatch.setenv("BUNKO_DISPLAY_LANGUAGE", "en")
     assert "オプション" not in run("search", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_japanese"),
+    [
+        ({"LANG": "ja_JP.UTF-8"}, True),
+        ({"LANG": "ja"}, True),
+        ({"LC_MESSAGES": "ja_JP.UTF-8", "LANG": "en_US.UTF-8"}, True),
+        ({"LC_MESSAGES": "en_US.UTF-8", "LANG": "ja_JP.UTF-8"}, False),
+        ({"LC_ALL": "C", "LC_MESSAGES": "ja_JP.UTF-8"}, False),
+        ({"LC_ALL": "", "LANG": "ja_JP.eucJP"}, True),
+        ({"LANG": "jam_JM"}, False),
+        ({"LANG": "ja_JP.UTF-8", "BUNKO_DISPLAY_LANGUAGE": "en"}, False),
+        ({"LANG": "en_US.UTF-8", "BUNKO_DISPLAY_LANGUAGE": "ja"}, True),
+        ({}, False),
+    ],
+)
+def test_commands_speak_the_language_of_the_system_unless_a_setting_chooses_one(
+    run: Run, docs: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], is_japanese: bool
+) -> None:
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    (docs / "a.md").write_text("京都の寺\n", encoding="utf-8")
+    assert ("オプション" in run("search", "--help").out) == is_japanese
+    assert ("エラー" in run("get", "b.md", "--docs-dir", docs).err) == is_japanese
+    assert ("見つかりません" in run("search", "zzzz", "--docs-dir", docs, "--mode", "bm25").out) == is_japanese
+
+
+def test_the_users_own_config_file_overrides_the_language_of_the_system(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
+    (tmp_path / "XDG_CONFIG_HOME" / "bunko").mkdir(parents=True)
+    config = tmp_path / "XDG_CONFIG_HOME" / "bunko" / "bunko.toml"
+    config.write_text('[display]\nlanguage = "en"\n', encoding="utf-8")
+    assert "オプション" not in run("search", "--help").out
+    assert "Error" in run("get", "b.md").err

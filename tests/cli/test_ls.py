@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
+from bunko.interfaces.cli.terminal.rows import cell_width
 from tests.cli.processes import ESCAPE, at_a_terminal, subprocess_environment
 from tests.conftest import Run
+from tests.readers.zip_files import workbook
 
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 
@@ -25,6 +28,14 @@ def test_a_pipe_gets_one_path_per_line_which_other_commands_take(run: Run, notes
     for path in listed.out.splitlines():
         assert run("get", path, "--docs-dir", notes).out == (notes / path).read_text(encoding="utf-8")
     assert run("ls", "--docs-dir", notes).out.splitlines()[-1] == "guide/setup.md", "the oldest is the last"
+
+
+def test_a_week_that_was_named_ends_on_its_sunday(run: Run, docs: Path) -> None:
+    monday = date.today() - timedelta(days=date.today().weekday())
+    for days in (-8, -7, -1, 0):
+        (docs / f"{days}.md").write_text(f"---\ndate: {monday + timedelta(days)}\n---\n日記\n", encoding="utf-8")
+    listed = run("ls", "--since", "先週", "--until", "last week", "--sort", "name", "--docs-dir", docs)
+    assert listed.out.splitlines() == ["-1.md", "-7.md"]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +57,35 @@ def test_documents_are_chosen_by_path_tag_and_date(
     arguments: tuple[str, ...], expected: list[str], run: Run, notes: Path
 ) -> None:
     assert run("ls", "--sort", "name", *arguments, "--docs-dir", notes).out.splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), ["notes.txt", "temple.md", "guide/setup.md"]),
+        (("--tag", "#旅行"), ["temple.md"]),
+        (("--tag", "環境", "--tag", "python"), ["guide/setup.md"]),
+        (("--since", "1w", "--tag", "旅行"), ["temple.md"]),
+        (("--until", "2024-01"), ["guide/setup.md"]),
+        (("--tag", "旅行", "--until", "2024-01"), []),
+    ],
+)
+def test_the_newest_documents_are_chosen_by_tag_and_date_too(
+    arguments: tuple[str, ...], expected: list[str], run: Run, notes: Path
+) -> None:
+    recent = run("recent", *arguments, "--json", "--docs-dir", notes)
+    assert [document["file_path"] for document in json.loads(recent.out)] == expected
+    assert recent.err == ("" if expected else "No documents match.\n")
+
+
+def test_no_row_of_a_table_is_shown_as_a_title(run: Run, docs: Path) -> None:
+    (docs / "table.md").write_text("| 品名 | 単価 |\n|---|---|\n| りんご | 120 |\n", encoding="utf-8")
+    (docs / "memo.txt").write_text("----\n買い物のメモ。\n| a |\n牛乳。\n", encoding="utf-8")
+    (docs / "prices.xlsx").write_bytes(workbook('<row r="1"><c><v>1</v></c><c><v>2</v></c></row>'))
+    rows = [line.split("\t") for line in run("recent", "--docs-dir", docs).out.splitlines()]
+    assert {row[-1]: row[1] for row in rows} == {
+        "table.md": "table.md", "memo.txt": "買い物のメモ。 牛乳。", "prices.xlsx": "Data",
+    }  # fmt: skip
 
 
 def test_a_folder_of_this_machine_is_listed(run: Run, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,11 +153,14 @@ def test_a_terminal_gets_lines_that_fit_and_whole_paths(columns: int, notes: Pat
         encoding="utf-8",
     )
     lines = lines_at_a_terminal("--docs-dir", notes, tmp_path=tmp_path, columns=columns)
-    assert all(cell_len(line) <= columns for line in lines), lines
+    assert all(cell_width(line) <= columns for line in lines), lines
     (long_line,) = [line for line in lines if long_path in line]
     assert long_line.startswith("2023-05-06  ")
     (setup,) = [line for line in lines if "guide/setup.md" in line]
     assert re.match(r"2024-01-15  guide/setup\.md +環境構築の手引き  #環境 #python$", setup)
+    (title,) = [line for line in lines if "長い題名" in line]
+    starts = {cell_width(line[: line.index(text)]) for line, text in ((setup, "環境構築の"), (title, "長い題名"))}
+    assert len(starts) == 1, "the titles stand in one column, whatever the length of the paths"
     assert lines[-1] == "4 documents"
 
 

@@ -78,6 +78,7 @@ def test_the_list_has_a_name_too_and_ends_with_what_to_type_next(
     assert terminal("models", width=100).rows[-1] == "Get one with: bunko models get NAME"
 
 
+@pytest.mark.slow
 def test_listing_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys; from bunko.interfaces.cli.main import main\n"
@@ -96,6 +97,7 @@ def test_a_name_that_is_not_listed_is_an_error_without_asking_the_hub(run: Run) 
         assert "ruri-v3-30m" in refused.err
 
 
+@pytest.mark.slow
 def test_an_error_of_the_hub_has_its_own_exit_code(environ: dict[str, str], server: LoopbackHub) -> None:
     server.gated.add("sirasagi62/ruri-v3-30m-ONNX")
     refused = bunko(environ, "models", "get", "ruri-v3-30m")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from bunko.interfaces.cli.main import EXIT_CODES
-from bunko.interfaces.cli.step_progress import step_line_writer
+from bunko.interfaces.cli.terminal.progress import step_line_writer
 from bunko.library.paths import user_config_folder, user_data_folder
 from tests.conftest import Run
 
@@ -41,6 +43,18 @@ def test_a_move_says_what_it_did_and_how_to_go_back(run: Run, library: Path, tmp
     assert back["way_back"] == f"sqlite:{tmp_path / 'new.db'}"
     assert (back["destination"], back["searches_compared"], back["dry_run"]) == ("former", 3, False)
     assert back["tools"] == [{"name": "notes", "documents": 3, "chunks": 3, "vectors": 3}]
+
+
+def test_a_move_that_was_killed_while_it_created_the_file_goes_on(run: Run, library: Path, tmp_path: Path) -> None:
+    place = tmp_path / "new.db"
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")  # the first thing that is written
+    assert place.stat().st_size
+    missing = run("search", "環境", "--database", place)
+    assert f"{place} is an empty file" in missing.err
+    moved = run("move", "--to", f"sqlite:{place}", "--library", library)
+    assert moved.code == 0, moved.err
+    assert run("search", "環境構築", "--library", library).code == 0
 
 
 def test_a_dry_run_changes_nothing(run: Run, library: Path, tmp_path: Path) -> None:
@@ -179,10 +193,13 @@ def test_whoever_leaves_an_engine_that_is_gone_does_not_need_it(run: Run, librar
     left = run("index", "use", "embedded", "--library", library)
     assert left.code == 0, left.err
     assert "The old index did not answer, so nothing was compared: Chroma at http://127.0.0.1:1 is away" in left.err
-    assert "The way back: bunko index use chroma:http://127.0.0.1:1" in left.out
+    address = "chroma:http://127.0.0.1:1"
+    assert f"The way back: bunko index use {address} --library {library}\n" in left.out
+    assert f"bunko index drop --all --engine {address} --library {library}\n" in left.out
     assert 'kind = "embedded"' in (library / "bunko.toml").read_text()
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_one_sentence_and_switches_nothing(library: Path, tmp_path: Path) -> None:
     """The move is stopped while it waits for another writer, at a moment that is known."""
     from filelock import FileLock

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.cli.programs import editor_command, open_command
+from bunko.interfaces.programs import editor_command, open_command
 from tests.conftest import Opener, Run
 from tests.site import Site, html, text
 
@@ -63,6 +63,7 @@ def test_print_shows_the_command_and_runs_nothing(
     assert as_json == {"command": ["vim", "+8", str(notes / GUIDE)]}
 
 
+@pytest.mark.slow
 def test_the_editor_is_run_with_the_file_and_no_shell(
     run: Run, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +78,7 @@ def test_the_editor_is_run_with_the_file_and_no_shell(
     assert not (tmp_path / "owned").exists()
 
 
+@pytest.mark.slow
 def test_an_editor_that_is_missing_or_fails_says_what_to_set(
     run: Run, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,15 +39,16 @@ def bunko(
     return subprocess.run(command, stdout=stdout, stderr=stderr, env=environment, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
         ("search", "京都"),
         ("search", "京都", "--json"),
-        pytest.param(("status", "--json"), marks=pytest.mark.slow),
-        pytest.param(("tool", "ls", "--all"), marks=pytest.mark.slow),
-        pytest.param(("doctor",), marks=pytest.mark.slow),
-        pytest.param(("config", "show"), marks=pytest.mark.slow),
+        ("status", "--json"),
+        ("tool", "ls", "--all"),
+        ("doctor",),
+        ("config", "show"),
     ],
     ids=" ".join,
 )
@@ -58,7 +59,8 @@ def test_a_full_output_is_one_line_and_an_exit_code(
     assert (ended.returncode, ended.stderr) == (16, FULL)
 
 
-@pytest.mark.parametrize("arguments", [("--help",), pytest.param(("completion", "bash"), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [("--help",), ("completion", "bash")])
 def test_help_into_a_full_output_is_one_line_too(full: IO[str], tmp_path: Path, arguments: tuple[str, ...]) -> None:
     ended = bunko(tmp_path, *arguments, stdout=full, stderr=subprocess.PIPE)
     assert (ended.returncode, ended.stderr) == (16, FULL)
@@ -98,6 +100,7 @@ def search_in_a_shell(tmp_path: Path, docs: Path, redirection: str) -> subproces
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.slow
 def test_a_closed_output_is_one_line_too(indexed: Path, tmp_path: Path) -> None:
     closed = search_in_a_shell(tmp_path, indexed, ">&-")
     assert (closed.returncode, closed.stderr) == (1, "Error: The output cannot be written: Bad file descriptor\n")

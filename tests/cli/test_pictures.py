@@ -22,13 +22,13 @@ def test_a_picture_has_the_rows_of_a_terminal_of_that_width(terminal: Terminal, 
 def test_a_picture_that_differs_is_an_error_that_says_how_to_renew_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pictures, "_PICTURES", tmp_path)
-    monkeypatch.setattr(pictures, "_UPDATE", False)
+    monkeypatch.setattr(pictures, "PICTURES", tmp_path)
+    monkeypatch.setattr(pictures, "UPDATE", False)
     with pytest.raises(AssertionError, match="BUNKO_UPDATE_SNAPSHOTS=1"):
         check_picture("new", Screen(0, "", ["京都"]))
-    monkeypatch.setattr(pictures, "_UPDATE", True)
+    monkeypatch.setattr(pictures, "UPDATE", True)
     check_picture("new", Screen(0, "", ["京都"]))
-    monkeypatch.setattr(pictures, "_UPDATE", False)
+    monkeypatch.setattr(pictures, "UPDATE", False)
     check_picture("new", Screen(0, "", ["京都"]))
     with pytest.raises(AssertionError, match="looks different"):
         check_picture("new", Screen(0, "", ["奈良"]))

@@ -7,9 +7,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
-from bunko.interfaces.cli.rows import best_window, join_paragraphs, wrap_rows
+from bunko.interfaces.cli.terminal.rows import best_window, cell_width, join_paragraphs, wrap_rows
 from bunko.text.snippets import TermMatch
 
 TEXTS = st.text(alphabet="ab 京都、。「」ー\n\u3000é👍(-)", max_size=200)
@@ -22,7 +21,7 @@ def rows_of(text: str, width: int) -> list[str]:
 @given(TEXTS, st.integers(2, 30))
 def test_no_row_is_wider_than_the_terminal_and_no_character_is_lost(text: str, width: int) -> None:
     rows = rows_of(text, width)
-    assert all(cell_len(row) <= width for row in rows)
+    assert all(cell_width(row) <= width for row in rows)
     assert all(row.strip() for row in rows)
     assert "".join("".join(rows).split()) == "".join(text.split())
 

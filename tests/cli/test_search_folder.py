@@ -48,6 +48,17 @@ def test_in_the_folder_of_a_tool_that_tool_is_searched(
     assert paths(search(run, "--library", library / "XDG_DATA_HOME" / "bunko")) == paths(everywhere)
 
 
+def test_a_tool_of_single_files_does_not_stand_for_their_folder(
+    run: Run, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (library / "todo.md").write_text("# 京都\n\n京都の切符を買う。\n", encoding="utf-8")
+    assert run("add", library / "todo.md").code == 0
+    monkeypatch.chdir(library)
+    ran = search(run)
+    assert paths(ran) == {"a.md", "b.md", "c.md", "d.md", "todo.md"}
+    assert ran.err == ""
+
+
 @pytest.mark.parametrize(("folder", "name"), [("trip", "b.md"), ("trip [1]", "c.md")])
 def test_in_a_subfolder_only_its_documents_are_searched(
     run: Run, library: Path, monkeypatch: pytest.MonkeyPatch, folder: str, name: str

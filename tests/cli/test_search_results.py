@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.cli.result_fields import link
+from bunko.interfaces.result_fields import link
 from bunko.types import Chunk, Hit
 from tests.cli.pictures import Screen, Terminal, check_picture
 from tests.conftest import Run
@@ -80,10 +80,10 @@ def test_a_web_page_opens_its_address_and_an_address_cannot_steer_the_terminal()
 
 def test_a_memo_shows_its_title_date_and_tags_and_opens_its_file(terminal: Terminal, run: Run, memos: Path) -> None:
     screen = terminal("search", "予算", "--library", memos, "-k", "1", width=80)
-    assert screen.rows[0] == " 1  予算の見直し   2024-01-15   #会議 #予算"
+    assert screen.rows[0] == " 1  予算の見直し   2024-01-15   #会議 #予算   田村"
     assert screen.rows[1].startswith("    memo.txt#2024-01-15-予算の見直し:L4   0.")
     assert set(links(screen)) == {(memos.parent / "memo.txt").as_uri()}
-    assert "\n予算の見直し  2024-01-15  #会議 #予算\n" in run("search", "予算", "--library", memos, "-k", "1").out
+    assert "\n予算の見直し  2024-01-15  #会議 #予算  田村\n" in run("search", "予算", "--library", memos, "-k", "1").out
 
 
 def test_words_that_match_are_highlighted_as_they_stand_in_the_text(terminal: Terminal, docs: Path) -> None:
@@ -175,3 +175,12 @@ def test_a_memo_without_a_title_shows_its_date_and_tags(terminal: Terminal, run:
     screen = terminal("search", "京都", "--library", tmp_path / "library", width=80)
     assert re.fullmatch(r" 1  log\.jsonl#2024-03-01-\S+:L1   0\.\d{3}   2024-03-01   #寺", screen.rows[0])
     assert screen.rows[1] == "    京都の寺の庭を巡った。"
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_an_explanation_is_a_small_table_in_a_picture(
+    terminal: Terminal, notes: Path, language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BUNKO_DISPLAY_LANGUAGE", language)
+    screen = terminal("search", "環境構築の方法", "--docs-dir", notes, "-k", "1", "--explain", width=80)
+    check_picture(f"explain-{language}-80", screen)

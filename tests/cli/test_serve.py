@@ -7,14 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bunko.errors import BunkoError, SettingsError
-from bunko.interfaces.cli import serve_http
-from bunko.interfaces.http import supervisor
+from bunko.interfaces.cli.commands import serve
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES, parse_toolsets
 from tests.cli.processes import subprocess_environment
 from tests.mcp.stdio_process import Process
@@ -58,10 +58,8 @@ TOOLSET_CHOICES: list[tuple[tuple[str, ...], dict[str, str], set[str], set[str]]
 ]
 
 
-@pytest.mark.parametrize(
-    ("options", "environ", "has", "has_not"),
-    [TOOLSET_CHOICES[0], *(pytest.param(*choice, marks=pytest.mark.slow) for choice in TOOLSET_CHOICES[1:])],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "environ", "has", "has_not"), TOOLSET_CHOICES)
 def test_an_option_or_a_setting_chooses_the_toolsets(
     tmp_path: Path, docs: Path, options: tuple[str, ...], environ: dict[str, str], has: set[str], has_not: set[str]
 ) -> None:
@@ -73,6 +71,7 @@ def test_an_option_or_a_setting_chooses_the_toolsets(
     assert not has_not & names
 
 
+@pytest.mark.slow
 def test_a_setting_with_an_unknown_toolset_is_told_at_the_start(tmp_path: Path, docs: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bunko", "serve", "--docs-dir", str(docs)],
@@ -123,7 +122,7 @@ class FailingServer:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def serve_listener(self, *_: object) -> None:
+    def serve_listener(self, *_: object, note_ready: object) -> None:
         raise self.error
 
 
@@ -132,14 +131,17 @@ def test_a_worker_ends_silently_whatever_the_signal_interrupted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
     is_ending = threading.Event()
-    monkeypatch.setattr(supervisor, "prepare_worker", lambda: is_ending)
-    worker: list[Any] = [FailingServer(error), None, "127.0.0.1", Path()]
+    monkeypatch.setattr(serve, "prepare_worker", lambda: is_ending)
+    ready, told = Pipe()
+    worker: list[Any] = [FailingServer(error), None, "127.0.0.1", Path(), told]
     with pytest.raises(SystemExit if isinstance(error, BunkoError) else ValueError):
-        serve_http._run_worker(*worker)
+        serve.run_worker(*worker)
     capsys.readouterr()
     is_ending.set()
     with pytest.raises(SystemExit) as ended:
-        serve_http._run_worker(*worker)
+        serve.run_worker(*worker)
+    ready.close()
+    told.close()
     assert ended.value.code == 0
     assert capsys.readouterr().err == ""
 

@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.interfaces.cli.main import EXIT_CODES
-from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
 from bunko.library.status import LengthBin, length_distribution
 from bunko.types.tool_options import ToolOptions
 from tests.cli.processes import at_a_terminal, subprocess_environment
+from tests.conftest import Run
 
 TOOL = {
     "name", "kind", "active", "source", "source_state", "documents", "chunks", "vectors", "characters", "bytes",
@@ -50,8 +50,8 @@ def library(docs: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     (docs / "server.md").write_text("# The server\n\nThe server keeps the index and answers.\n", encoding="utf-8")
     (docs / "blank.md").write_text(" \n\n", encoding="utf-8")
     with open_library(paths_for_folder(place), environ={}) as opened:
-        catalog.add_tool(opened.store, "notes", "旅行と開発のメモ", docs, options=ToolOptions(exclude=("*.txt",)))
-        catalog.add_tool(opened.store, "later", "Not yet", docs)
+        opened.tools.add("notes", "旅行と開発のメモ", docs, options=ToolOptions(exclude=("*.txt",)))
+        opened.tools.add("later", "Not yet", docs)
         opened.reindex(tool="notes")
         yield opened
 
@@ -136,7 +136,16 @@ def test_documents_are_listed_in_pages_with_their_language(library: Library) -> 
 @pytest.mark.slow
 def test_json_has_the_same_names_for_every_tool(library: Library, place: Path) -> None:
     whole = json.loads(run(place, "--json"))
-    assert whole.keys() == {"library", "generation", "bytes", "derived_bytes", "index", "tools", "embedders"}
+    assert whole.keys() == {
+        "library",
+        "generation",
+        "bytes",
+        "derived_bytes",
+        "unused_vectors",
+        "index",
+        "tools",
+        "embedders",
+    }
     assert [one.keys() for one in whole["tools"]] == [TOOL, TOOL]
     notes: dict[str, Any] = json.loads(run(place, "-n", "notes", "--json"))
     later = json.loads(run(place, "-n", "later", "--json"))
@@ -151,6 +160,7 @@ def test_json_has_the_same_names_for_every_tool(library: Library, place: Path) -
     assert [one["file_path"] for one in notes["problems"]] == ["blank.md"]
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_plain_lines(library: Library, place: Path) -> None:
     first, later, notes, *_ = run(place).splitlines()
     assert first.startswith(f"library: {place / 'library.db'} (")
@@ -232,3 +242,23 @@ def test_a_page_that_is_not_there_says_how_many_there_are(library: Library, plac
     told = run(place, "-n", "notes", "--page", "99")
     assert "page 99 does not exist: 2 documents on 1 page; --page 1 shows the first" in told
     assert "page 99 of" not in told
+
+
+def test_many_files_without_text_are_one_line(run: Run, docs: Path) -> None:
+    for number in range(118):
+        (docs / f"{number}.md").write_text("---\ntitle: empty\n---\n", encoding="utf-8")
+    for number in range(12):
+        (docs / f"binary{number}.md").write_bytes(bytes(range(256)))
+    (docs / "full.md").write_text("# Kyoto\n\nThe temple garden in autumn.\n", encoding="utf-8")
+    assert run("reindex", "--docs-dir", docs).code == 0
+    lines = run("status", "--docs-dir", docs).out.splitlines()
+    assert sum("problem: binary" in line for line in lines) == 10
+    assert "  … and 2 more; use --json to list all." in lines
+    [left_out] = [line for line in lines if "without text" in line]
+    assert left_out.startswith("  118 files without text left out; to list them: bunko status -n documents --docs-dir ")
+    assert not any("contains no text" in line for line in lines)
+    details = run("status", "-n", "documents", "--docs-dir", docs).out.splitlines()
+    assert sum(line.startswith("problem: ") for line in details) == 10
+    assert "… and 120 more; use --json to list all." in details
+    listed = json.loads(run("status", "-n", "documents", "--docs-dir", docs, "--json").out)["problems"]
+    assert sum(problem["reason"] == "contains no text" for problem in listed) == 118

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library import embedder_status
+from bunko.interfaces.cli.commands import embedders
 from bunko.library.embedder_status import ProviderStatus
 from tests.cli.pictures import Screen, Terminal, check_picture
 from tests.cli.processes import at_a_terminal, subprocess_environment
@@ -21,8 +21,10 @@ _COLOUR = re.compile(r"\x1b\[(?:[0-9;]*;)?3[0-7]m")
 
 
 def hide_sizes(screen: Screen) -> Screen:
-    """Replace the digits of sizes, which depend on the version of SQLite."""
+    """Replace the digits of sizes, which depend on the version of SQLite, and leave out the versions of packages."""
     rows = [_SIZE.sub(lambda size: re.sub(r"\d", "0", size[0]), row) for row in screen.rows]
+    if rows[0].startswith("Python 3."):
+        rows = rows[next(index for index, row in enumerate(rows) if row.startswith("  ")) :]
     return replace(screen, rows=rows)
 
 
@@ -33,6 +35,7 @@ def test_tables_of_a_library_look_like_their_pictures(terminal: Terminal) -> Non
         "tool-ls": ("tool", "ls", "--all"),
         "tool-check": ("tool", "check"),
         "recent": ("recent",),
+        "ls": ("ls",),
         "tags": ("tags",),
         "doctor": ("doctor",),
     }.items():
@@ -56,7 +59,7 @@ def test_the_table_of_embedders_looks_like_its_pictures(terminal: Terminal, monk
             False, package, "pfnet/plamo-embedding-1b", 'pip install "bunko[transformers]"', "", False,
         ),
     ]  # fmt: skip
-    monkeypatch.setattr(embedder_status, "provider_statuses", lambda _: statuses)
+    monkeypatch.setattr(embedders, "provider_statuses", lambda _: statuses)
     for width in WIDTHS:
         check_picture(f"embedders-{width}", terminal("embedders", width=width))
 

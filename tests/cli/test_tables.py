@@ -10,20 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 from rich.console import Console
 
-from bunko.interfaces.cli import tables
-from bunko.interfaces.cli.tables import (
-    Column,
-    display_path,
-    format_age,
-    number,
-    print_message,
-    shorten_path,
-    shorten_text,
-    show_table,
-)
+from bunko.interfaces.cli.terminal import columns
+from bunko.interfaces.cli.terminal.columns import Column, display_path, format_age, number
+from bunko.interfaces.cli.terminal.rows import cell_width
+from bunko.interfaces.cli.terminal.tables import print_message, shorten_path, shorten_text, show_table
 
 COLUMNS = (
     Column("tool", min_width=20),
@@ -48,7 +40,7 @@ def lines_at(width: int, columns: Sequence[Column] = COLUMNS, rows: Sequence[Seq
 def test_a_table_is_one_line_per_row_and_no_wider_than_the_terminal(width: int) -> None:
     lines = lines_at(width)
     assert len(lines) == 2 + len(ROWS)
-    assert max(map(cell_len, lines)) <= width
+    assert max(map(cell_width, lines)) <= width
 
 
 def test_without_room_the_least_important_column_is_left_out_first() -> None:
@@ -60,7 +52,7 @@ def test_without_room_the_least_important_column_is_left_out_first() -> None:
 
 def test_wide_characters_do_not_move_the_columns_beside_them() -> None:
     _, _, japanese, english = lines_at(80)
-    assert cell_len(japanese[: japanese.index("active")]) == cell_len(english[: english.index("disabled")])
+    assert cell_width(japanese[: japanese.index("active")]) == cell_width(english[: english.index("disabled")])
 
 
 def test_a_column_without_a_value_is_left_out() -> None:
@@ -77,7 +69,7 @@ def test_a_column_that_wraps_keeps_all_of_its_text() -> None:
     text = "The folder does not exist any more; its index is kept. Move it back, or name the new one."
     lines = lines_at(40, (Column("check", "keep"), Column("result", "wrap")), [("日記", text)])
     assert " ".join(line[6:].strip() for line in lines[2:]).endswith("name the new one.")
-    assert max(map(cell_len, lines)) <= 40
+    assert max(map(cell_width, lines)) <= 40
 
 
 def test_a_command_that_does_not_fit_goes_on_a_line_of_its_own() -> None:
@@ -113,8 +105,8 @@ def test_a_long_path_is_cut_between_its_folders(path: str, width: int, shorter: 
 
 @given(st.text(), st.integers(1, 60))
 def test_what_is_shortened_fits(text: str, width: int) -> None:
-    assert cell_len(shorten_path(text, width)) <= width
-    assert cell_len(shorten_text(text, width)) <= width
+    assert cell_width(shorten_path(text, width)) <= width
+    assert cell_width(shorten_text(text, width)) <= width
 
 
 def test_the_home_folder_is_a_tilde(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -143,7 +135,7 @@ def test_a_time_is_shown_as_an_age_and_after_a_month_as_a_date(
     past: timedelta, age: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime(2024, 6, 15, 12, tzinfo=UTC)
-    monkeypatch.setattr(tables, "current_time", lambda: now)
+    monkeypatch.setattr(columns, "current_time", lambda: now)
     assert format_age((now - past).isoformat()) == age
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from bunko.errors import SettingsError
-from bunko.library.audit import record_change
+from bunko.library.audit import AuditLog
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.library.tokens import resolve_expiry
-from bunko.stores.memory.store import Memory
+from bunko.stores import memory
 from bunko.types.access import Caller
+from tests.cli.pictures import Terminal
 from tests.conftest import Ran, Run
 
 
@@ -152,8 +154,8 @@ def test_a_token_never_expires_in_the_past(text: str) -> None:
 
 
 def test_a_change_whose_process_is_killed_stays_as_started() -> None:
-    store = Memory()
-    change = record_change(store, Caller("alice", "http"), "reindex", tools=["notes"], limit=10)
+    store = memory.build()
+    change = AuditLog(store, limit=10).record(Caller("alice", "http"), "reindex", tools=["notes"])
     change.__enter__()
     [entry] = store.audit.entries()
     assert (entry.who, entry.action, entry.tools, entry.result) == ("alice", "reindex", ("notes",), "started")
@@ -161,8 +163,8 @@ def test_a_change_whose_process_is_killed_stays_as_started() -> None:
 
 @pytest.mark.parametrize(("error", "result"), [(KeyboardInterrupt(), "interrupted"), (RuntimeError("x"), "failed")])
 def test_a_change_that_ends_early_is_recorded_as_such(error: BaseException, result: str) -> None:
-    store = Memory()
-    with pytest.raises(type(error)), record_change(store, Caller("alice", "http"), "reindex", limit=10):
+    store = memory.build()
+    with pytest.raises(type(error)), AuditLog(store, limit=10).record(Caller("alice", "http"), "reindex"):
         raise error
     [entry] = store.audit.entries()
     assert (entry.result, entry.details) == (result, {"error": type(error).__name__})
@@ -177,3 +179,26 @@ def test_the_audit_log_is_as_long_as_its_setting(tmp_path: Path, monkeypatch: py
         assert [entry.arguments["name"] for entry in library.store.audit.entries()] == ["bob", "carol"]
         tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
         assert library.store.audit.entries(since=tomorrow) == []
+
+
+def test_a_caller_forges_no_line_and_no_value_of_the_audit_log(team: Team, terminal: Terminal) -> None:
+    team.run("token", "add", "alice")
+    forged = "\t".join(("2024-05-01T00:00:00+00:00", "boss", "http", "token add", "", "done", "name=x"))
+    description = f"Trips\n{forged}\r\x1b[2J\u202e result=done error=none"
+    caller = Caller("alice\u2066", "http")
+    paths = locate_library(library=team.folder, environ={})
+    arguments = {"description": description, "path": "a.md"}
+    with (
+        open_library(paths, environ={}) as library,
+        AuditLog(library.store, limit=10).record(caller, "update", tools=["notes\nx"], arguments=arguments),
+    ):
+        pass
+    lines = team.run("audit").out.splitlines()
+    assert len(lines) == 2
+    _, who, via, action, tools, result, details = lines[1].split("\t")
+    assert (who, via, action, tools, result) == (r"alice\u2066", "http", "update", r"notes\nx", "done")
+    assert details.startswith('description="Trips\\n')
+    assert details.endswith(' result=done error=none" path=a.md')
+    assert not re.search("[\x00-\x1f\u202e\u2066]", lines[1].replace("\t", ""))
+    rows = terminal("audit", "--library", str(team.folder), width=120).rows
+    assert not [row for row in rows if re.search("[\u202e\u2066]", row) or row.startswith("2024-05-01")]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
 from importlib.resources import files
 
 import pytest
 
-from bunko.interfaces.cli.language import set_language
 from tests.conftest import Run
 
-_FILE = files("bunko.interfaces.cli").joinpath("japanese", "help.toml")
+_FILE = files("bunko.messages").joinpath("japanese", "help.toml")
 CATALOGUE: dict[str, str] = tomllib.loads(_FILE.read_text(encoding="utf-8"))["Usage errors"]
 # Command lines with what is wrong with them.
 ERRORS = {
     "serch 京都": "コマンド 'serch' はありません。'search' の間違いではありませんか？",
     "xyzzy": "コマンド 'xyzzy' はありません。",
-    "tool nabled": "コマンド 'nabled' はありません。次のどれかの間違いではありませんか: 'disable', 'enable'",
+    "tool able": "コマンド 'able' はありません。次のどれかの間違いではありませんか: 'disable', 'enable'",
     "tool lss": "コマンド 'lss' はありません。'ls' の間違いではありませんか？",
     "search": "引数 'QUERY...' を指定してください。",
     "completion": "引数 '{bash|zsh|fish}' を次から選んで指定してください:\n\tbash,\n\tzsh,\n\tfish",
@@ -27,7 +25,7 @@ ERRORS = {
     "search 京都 --xyzzy": "オプション '--xyzzy' はありません。",
     "search 京都 --sumary": "オプション '--sumary' はありません。'--summary' の間違いではありませんか？",
     "search 京都 --rewrit": (
-        "オプション '--rewrit' はありません。次のどれかの間違いではありませんか: '--no-rewrite', '--rewrite'"
+        "オプション '--rewrit' はありません。次のどれかの間違いではありませんか: '--no-rewrite', '--rewrite', '--set'"
     ),
     "search 京都 --mode": "オプション '--mode' には値が必要です。",
     "search 京都 --json=1": "オプション '--json' に値は指定できません。",
@@ -44,12 +42,6 @@ ERRORS = {
 }
 # Errors for which click does not know the command.
 WITHOUT_USAGE = {"search 京都 --mode", "search 京都 --json=1"}
-
-
-@pytest.fixture(autouse=True)
-def english_again() -> Iterator[None]:
-    yield
-    set_language(None)
 
 
 @pytest.mark.parametrize("line", ERRORS)
@@ -70,7 +62,7 @@ def test_a_usage_error_is_in_japanese(line: str, run: Run, monkeypatch: pytest.M
 
 def test_a_group_without_a_command_shows_its_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BUNKO_DISPLAY_LANGUAGE", "ja")
-    assert run("config").err == run("config", "--help").out
+    assert run("token").err == run("token", "--help").out
 
 
 def test_every_translation_of_a_usage_error_is_used() -> None:
@@ -80,12 +72,24 @@ def test_every_translation_of_a_usage_error_is_used() -> None:
     assert [pattern for pattern in patterns if not any(re.fullmatch(pattern, text, re.S) for text in shown)] == []
 
 
-def test_a_usage_error_in_english_is_what_click_says(run: Run) -> None:
-    ran = run("search", "京都", "-k", "0")
-    assert ran.err == (
-        "Usage: bunko search [OPTIONS] QUERY...\nTry 'bunko search --help' for help.\n\n"
-        "Error: Invalid value for '--top-k' / '-k': 0 is not in the range 1<=x<=1000.\n"
-    )
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("search 京都 -k 0", "Invalid value for '--top-k' / '-k': 0 is not in the range 1<=x<=1000."),
+        ("search 京都 --xyzzy", "No such option '--xyzzy'."),
+        ("search 京都 --sumary", "No such option '--sumary'. Did you mean '--summary'?"),
+        ("tool able", "No such command 'able'. (Did you mean one of: 'disable', 'enable'?)"),
+        ("tool delete", "Missing argument 'NAME'."),
+    ],
+)
+def test_a_usage_error_in_english_has_our_words(line: str, message: str, run: Run) -> None:
+    ran = run(*line.split())
+    assert ran.code == 2
+    usage, hint, empty, error = ran.err.rstrip("\n").split("\n")
+    command = re.match(r"Usage: (bunko [a-z]+(?: [a-z]+)?)", usage)
+    assert command is not None
+    assert hint == f"Try '{command[1]} --help' for help."
+    assert (empty, error) == ("", f"Error: {message}")
 
 
 def test_an_escape_sequence_on_the_command_line_does_not_reach_the_terminal(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
-from bunko.records import PreparedDocument
 from bunko.search.hits import search
 from bunko.search.request import RankRequest
 from bunko.text import analyzer
 from bunko.text.term_codec import pack_terms
 from bunko.types import Chunk, Document, SourceEntry, Text, Tool
+from bunko.types.records import PreparedDocument
 
 
 def prepared(

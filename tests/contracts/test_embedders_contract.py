@@ -184,6 +184,7 @@ def test_an_address_that_is_none_is_told_of() -> None:
     assert "does not answer" in found.unavailable_reason()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("provider", "module"), [("openai", "openai"), ("lmstudio", "openai"), ("gemini", "google.genai")]
 )

@@ -1,4 +1,4 @@
-"""What every index promises; the memory index is the truth that the others must rank like."""
+"""What every index promises; each must rank like the plain reference of `reference_index.py`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from bunko import indexes
 from bunko.embedders import hashing
 from bunko.errors import UnknownName
 from bunko.protocols import Index, IndexView, Store
-from bunko.records import Filter, NearestRows, PreparedDocument, QueryTerm, Ranking
 from bunko.search.hits import search
-from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
+from bunko.search.query_analysis import analyse_query
 from bunko.search.request import RankRequest
 from bunko.stores import memory
 from bunko.text import analyzer, ngrams
-from bunko.types import MODES, Tool
+from bunko.types import MODES, Mode, Tool
+from bunko.types.ranking import DEFAULT_RANKING, RankingOptions
+from bunko.types.records import Filter, NearestRows, PreparedDocument, QueryTerm, Ranking
 from tests.contracts.documents import prepared
+from tests.contracts.reference_index import ReferenceIndex
 
 if TYPE_CHECKING:
     from bunko.types import SentenceVectors
 
-KINDS = ("embedded", "memory")
+KINDS = ("embedded", "reference")
 # The engines that are not part of bunko: Chroma in files and on a server; Milvus in a file and on a server.
 ENGINES = ("chroma", "chroma-server", "milvus", "milvus-server")
 ENGINE_PARAMS = [pytest.param(engine, marks=pytest.mark.scale) for engine in ENGINES]
@@ -82,6 +84,8 @@ def build_index(request: pytest.FixtureRequest, store: Store, tmp_path: Path) ->
     built: list[Index] = []
 
     def build(name: str) -> Index:
+        if name == "reference":
+            return ReferenceIndex(store)
         options = request.getfixturevalue("engine_options")(name) if name in ENGINES else None
         built.append(indexes.build(name.partition("-")[0], store, tmp_path / "index", options))
         return built[-1]
@@ -122,7 +126,7 @@ def pair(
         state = index.state(tool.id)
         assert (state.is_current, state.rows) == (True, len(store.changes.chunk_ids(tool.id)))
     view = view_of(store, index, tool)
-    yield view_of(store, build_index("memory"), tool), view
+    yield view_of(store, ReferenceIndex(store), tool), view
     assert list(view.notices) == [], "the engine answered, and nothing else in its place"
 
 
@@ -147,9 +151,9 @@ def document_ids(store: Store, tool: Tool, path: str) -> tuple[int, ...]:
 
 def term_lists() -> Iterator[tuple[QueryTerm, ...]]:
     for query in QUERIES:
+        yield analyse_query(query, RankingOptions(bridge=False)).terms
+        yield analyse_query(query, RankingOptions(loanwords=False)).terms
         yield analyse_query(query).terms
-        yield analyse_query(query, loanwords=False).terms
-        yield analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT).terms
 
 
 Pair = tuple[IndexView, IndexView]
@@ -276,16 +280,17 @@ def test_equal_scores_have_the_same_order_as_in_the_reference(pair: Pair) -> Non
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_search_gives_the_same_hits_as_with_the_reference(store: Store, tool: Tool, pair: Pair, mode: str) -> None:
+def test_a_search_gives_the_same_hits_as_with_the_reference(store: Store, tool: Tool, pair: Pair, mode: Mode) -> None:
+    weighted = RankingOptions(vector_weight=0.4, min_combined_score=0.3)
     for query in QUERIES:
-        for options in ({}, {"vector_weight": 0.4, "min_combined_score": 0.3}, {"explain": True}):
-            request = replace(RankRequest(query, top_k=50, **options), mode=mode)  # type: ignore[arg-type]
+        for ranking, explain in ((DEFAULT_RANKING, False), (weighted, False), (DEFAULT_RANKING, True)):
+            request = RankRequest(query, mode, 50, ranking, explain=explain)
             expected, found = (search(store, view, {tool.id: "docs"}, EMBEDDER, request) for view in pair)
             scores, explanations = (
                 [{(hit.uri, hit.chunk.index): getattr(hit, name) for hit in hits} for hits in (expected, found)]
                 for name in ("score", "explanation")
             )
-            assert scores[1] == pytest.approx(scores[0], abs=5e-5), (query, options)
+            assert scores[1] == pytest.approx(scores[0], abs=5e-5), (query, ranking)
             assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
             if request.explain:
                 assert {place: why.terms for place, why in explanations[1].items()} == {
@@ -301,7 +306,7 @@ def test_several_tools_are_searched_as_one(store: Store, tool: Tool, build_index
     index = build_index(name)
     for filled in (tool, other, bare):
         index.sync(filled.id)
-    views = [view_of(store, built, tool, other, bare) for built in (index, build_index("memory"))]
+    views = [view_of(store, built, tool, other, bare) for built in (index, ReferenceIndex(store))]
     assert [view.size for view in views] == [27, 27]
     for query, vector in zip(QUERIES, EMBEDDER.embed(QUERIES, query=True), strict=True):
         terms = analyse_query(query).terms

@@ -9,11 +9,11 @@ import pytest
 
 from bunko.errors import SourceError
 from bunko.protocols import Store
-from bunko.records import WebPage
 from bunko.sources.web import pages
 from bunko.stores import sqlite
 from bunko.stores.tool_pages import ToolPages
 from bunko.types import Fingerprint, Tool
+from bunko.types.records import WebPage
 
 A, B = "https://example.com/a", "https://example.com/b"
 PAGE = WebPage(

@@ -72,6 +72,7 @@ def test_whether_it_can_be_used_is_said_without_loading_it(reranker: Reranker) -
     assert reranker.label == "model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_missing_package_is_said_to_be_missing(name: str) -> None:
     code = (

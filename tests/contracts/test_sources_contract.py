@@ -16,9 +16,10 @@ import pytest
 from bunko import chunkers, sources
 from bunko.errors import UnknownName
 from bunko.ingest.chunker_settings import ChunkerSettings
-from bunko.ingest.pipeline import ingest
-from bunko.observer import NO_OBSERVER, Observer
+from bunko.ingest.policy import ImportPolicy
+from bunko.ingest.run import ImportRun
 from bunko.protocols import Source, Store, VisibleSource
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.stores import memory
 from bunko.types import Report, Tool
 
@@ -112,7 +113,8 @@ class Place:
         )  # fmt: skip
 
     def bring_in(self, *, observer: Observer = NO_OBSERVER) -> Report:
-        return ingest(self.store, self.tool, self.source(), ChunkerSettings("entry"), None, observer=observer)
+        policy = ImportPolicy(observer)
+        return ImportRun(self.store, self.tool, self.source(), ChunkerSettings("entry"), None, policy).run()
 
     def counts(self) -> tuple[int, int, int, int]:
         report = self.bring_in()
@@ -150,6 +152,7 @@ def test_a_kind_that_needs_pages_or_does_not_exist_is_refused_without_them(tmp_p
         assert ", ".join(sources.builtin_kind_names()) in caught.value.hint
 
 
+@pytest.mark.slow
 def test_naming_the_kinds_imports_none_of_them() -> None:
     code = (
         "import sys; from bunko import sources; names = sources.builtin_kind_names()\n"

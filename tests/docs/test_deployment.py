@@ -56,6 +56,7 @@ def test_the_file_is_valid_by_the_specification_of_compose() -> None:
         compose_spec.PyCompose.from_yaml(yaml.safe_dump(content))
 
 
+@pytest.mark.slow
 def test_the_dockerfile_has_no_known_weakness() -> None:
     hadolint = shutil.which("hadolint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if hadolint is None:
@@ -99,6 +100,7 @@ def test_secrets_come_from_files_that_are_not_in_the_repository() -> None:
     assert "/deploy/secrets/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
 
 
+@pytest.mark.slow
 def test_the_script_creates_every_secret_once(tmp_path: Path) -> None:
     script = tmp_path / "create-secrets.sh"
     script.write_bytes((DEPLOY / "create-secrets.sh").read_bytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -11,14 +12,21 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.docs.outputs import check_output
+
 ROOT = Path(__file__).parents[2]
 READMES = ["README.md", "README.ja.md"]
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/notes/*.md"))
+)
 # Pages with commands that run on the sample library in a pipe, and pages with the table of queries and first results.
 COMMAND_PAGES = [*READMES, "docs/search.md", "docs/operations.md", "docs/guide.ja.md"]
 TABLE_PAGES = [*READMES, "docs/search.md", "docs/guide.ja.md"]
@@ -30,7 +38,11 @@ _COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.M)
 _TABLE_ROW = re.compile(r"^\| `([^`]+)` \| .* \| `([^`]+\.\w+)` \|$", re.M)
 _FIRST = re.compile(r"^\[1\] (.+):L\d", re.M)
 _SCORE = re.compile(r"(?:score[= ]|bm25 |vector |\) \+)-?[\d.]+")
+# Of the standard library, of bunko, and of mypy.
+_NO_PACKAGES = {*sys.stdlib_module_names, "bunko", "bunko_dictionary", "_typeshed"}
+_UPPER_BOUND = re.compile(r"([\w.-]+)[^<]*<([\d.]+)")
 _NUMBERS = ("score", "bm25_score", "vector_distance", "combined_score")
+_NUMBER = re.compile(rf'("({"|".join(_NUMBERS)})": )[\d.]+')
 
 
 @pytest.fixture
@@ -83,7 +95,12 @@ def test_every_page_that_shows_commands_is_run() -> None:
     piped = {page for page in PAGES if shown(page, at_a_terminal=False)}
     walked = {page for page in PAGES if shown(page, at_a_terminal=True)}
     assert piped == set(COMMAND_PAGES)
-    assert walked == {"docs/tools.md", "docs/memos.md", GUIDE}  # see test_walkthrough.py
+    assert walked == {
+        "docs/tools.md",
+        "docs/memos.md",
+        "docs/plugins.md",
+        GUIDE,
+    }  # see test_walkthrough.py, test_plugins.py
 
 
 @pytest.mark.slow
@@ -95,9 +112,7 @@ def test_commands_in_a_page_print_what_it_shows(page: str, sample: Path) -> None
     for command, expected in commands:
         printed = bunko(command.removeprefix("bunko "), sample)
         assert first_file(printed) == first_file(expected), command
-        # Scores may move while ranks stay; an ellipsis stands for what the page leaves out.
-        pattern = ".*".join(re.escape(part) for part in _SCORE.sub("…", expected.strip()).split("…"))
-        assert re.match(pattern, printed, re.S), f"{command} printed:\n{printed}"
+        check_output([ROOT / page], command, expected, printed)
 
 
 @pytest.mark.slow
@@ -117,6 +132,7 @@ def test_what_the_pages_say_is_not_found_is_not(sample: Path) -> None:
         assert first_file(bunko(f"search {word} --docs-dir .demo", sample)) == "nothing"
 
 
+@pytest.mark.slow
 def test_a_word_that_says_little_does_not_decide(sample: Path) -> None:
     printed = bunko("search 在宅勤務はできますか --docs-dir .demo", sample)
     assert first_file(printed) == "handbook/休暇と働き方.md", "できる is in another text"
@@ -129,6 +145,10 @@ def test_the_json_in_a_page_has_the_shape_and_the_content_of_a_real_answer(page:
     assert block is not None
     real = json.loads(bunko("search 笑う --docs-dir .demo -k 1 --json", sample))
     assert _steady(json.loads(block[1])) == _steady(real)
+    numbers = real["results"][0]
+    check_output(
+        [ROOT / page], "search", block[1], _NUMBER.sub(lambda match: f"{match[1]}{numbers[match[2]]}", block[1])
+    )
 
 
 def _steady(value: Any) -> Any:
@@ -149,6 +169,41 @@ def test_every_dependency_has_its_reason() -> None:
     names = {re.split(r"[<>=!~\[; ]", requirement)[0] for requirement in requirements}
     table = text_of("docs/dependencies.md").partition("\n## ")[0]
     assert set(re.findall(r"^\| ([\w.-]+) \|", table, re.M)) - {"package"} == names
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    extras = [names for extra, names in project["optional-dependencies"].items() if extra not in ("dev", "bench")]
+    requirements = [requirement for names in (project["dependencies"], *extras) for requirement in names]
+    declared = {_canonical(re.split(r"[<>=[]", requirement)[0]) for requirement in requirements}
+    distributions = {"umap": ["umap-learn"], **packages_distributions()}  # umap is too large for .venv
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for module in {module.partition(".")[0] for module in modules} - _NO_PACKAGES:
+                assert declared & set(map(_canonical, distributions.get(module, [module]))), f"{path} imports {module}"
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_upper_bound_has_its_reason() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    requirements = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    bounds = {f"{match[1]} <{match[2]}" for match in map(_UPPER_BOUND.match, requirements) if match}
+    section = text_of("docs/dependencies.md").partition("\n## Ranges\n")[2].partition("\n## ")[0]
+    listed = [name for cell in re.findall(r"^\| (\S.*?<.*?) \|", section, re.M) for name in cell.split(", ")]
+    assert sorted(listed) == sorted(bounds)
+
+
+def test_the_table_of_environments_shows_the_commands_that_were_run() -> None:
+    rows = runpy.run_path(str(ROOT / "scripts" / "everywhere.py"))["ROWS"]
+    table = text_of("CONTRIBUTING.md").partition("<!-- test-everywhere: begin -->")[2].partition("<!--")[0]
+    shown = re.findall(r"^\| (.+?) \| `(.+?)` \|", table, re.M)
+    assert shown
+    assert shown == [(name, rows[name]) for name in rows if name in dict(shown)]
 
 
 @pytest.mark.slow

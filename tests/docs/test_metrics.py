@@ -19,4 +19,4 @@ def test_the_docs_list_every_metric_of_a_server() -> None:
     names = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
     # The client library adds the time at which each counter began.
     published = sorted(name for name in names if not name.endswith("_created"))
-    assert sorted(_ROW.findall(text_of("docs/scaling.md"))) == published
+    assert sorted(_ROW.findall(text_of("docs/serving.md"))) == published

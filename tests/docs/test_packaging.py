@@ -67,7 +67,11 @@ def test_the_classifiers_name_the_same_systems_and_pythons_as_the_rest() -> None
     compatible = read("mcpb/manifest.json")["compatibility"]
     assert sorted(named[system] for system in systems) == sorted(compatible["platforms"])
     pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    assert f">={pythons[0]}" == PROJECT["requires-python"] == compatible["runtimes"]["python"]
+    end = f"3.{int(pythons[-1].removeprefix('3.')) + 1}"
+    assert f">={pythons[0]},<{end}" == PROJECT["requires-python"] == compatible["runtimes"]["python"]
+    for readme in ("README.md", "README.ja.md"):
+        text = (ROOT / readme).read_text(encoding="utf-8")
+        assert all(re.search(rf"\b{version}\b", text, re.ASCII) for version in map(re.escape, pythons))
 
 
 def test_the_readme_on_the_package_index_proves_whose_server_it_is() -> None:

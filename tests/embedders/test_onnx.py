@@ -156,6 +156,7 @@ def test_a_folder_of_documents_chooses_no_model(tmp_path: Path) -> None:
     assert "embedding.model, embedding.onnx_file in" in theirs.notices[0]
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_loaded_until_a_text_is_embedded(folder: Path) -> None:
     heavy = ("onnxruntime", "tokenizers", "huggingface_hub", "torch", "onnx")
     code = (

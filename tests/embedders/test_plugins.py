@@ -91,6 +91,7 @@ def test_an_installed_embedder_is_configured_and_imports_and_searches(installati
     assert json.loads(tried.stdout)["name"] == "toy:large:64:7.0", tried.stderr
 
 
+@pytest.mark.slow
 def test_an_installed_embedder_is_listed_with_its_state_and_settings(installation: Installation) -> None:
     installation.configure('provider = "static"')
     listed = json.loads(installation.run("embedders", "--json", TOY_KEY="toy-secret").stdout)["embedders"]
@@ -118,15 +119,17 @@ def test_the_key_of_an_installed_embedder_may_come_from_the_environment_or_a_fil
     assert json.loads(tried.stdout)["name"] == "toy:wooden:64:60.0", tried.stderr
 
 
+@pytest.mark.slow
 def test_a_plugin_that_cannot_be_imported_is_reported_only_when_vectors_are_needed(installation: Installation) -> None:
     (installation.packages / "bunko_toy.py").write_text("raise RuntimeError('no toys today')\n")
     installation.configure('provider = "toy"')
     assert installation.run("config", "show").returncode == 0
     failed = installation.run("embedders", "test")
     assert failed.returncode != 0
-    assert "The embedder 'toy' cannot be loaded: no toys today" in failed.stderr
+    assert "The embedder 'toy' cannot be loaded: RuntimeError: no toys today" in failed.stderr
 
 
+@pytest.mark.slow
 def test_settings_of_a_package_that_is_not_installed_are_unknown(installation: Installation) -> None:
     installation.configure('provider = "static"\nmodel_other = "x"')
     failed = installation.run("config", "show")

@@ -12,7 +12,7 @@ import pytest
 
 from bunko.embedders import gemini, openai
 from bunko.errors import EmbedderError
-from bunko.remote import parse_retry_after
+from bunko.runtime.remote import parse_retry_after
 from tests.embedders.providers import Provider, unit
 from tests.loopback import KEY, Asked, Loopback, Reply, gemini_error, listed, told
 
@@ -204,7 +204,7 @@ def test_a_server_that_hangs_is_given_up_on(provider: Provider) -> None:
 
 def test_a_server_that_is_not_there_is_named(provider: Provider) -> None:
     provider.service.close()
-    with pytest.raises(EmbedderError, match="did not answer") as caught:
+    with pytest.raises(EmbedderError, match=r"did not answer: Connection refused\n") as caught:
         provider.build(retries=0).embed(["a"])
     assert provider.service.address in caught.value.hint
 

@@ -144,6 +144,7 @@ def test_gemini_takes_either_name_of_its_key(service: Loopback, open_docs: Opene
     assert service.asked[0].headers["x-goog-api-key"] == KEY
 
 
+@pytest.mark.slow
 def test_a_missing_package_names_the_extra() -> None:
     for module, extra in (("openai", "openai"), ("google.genai", "gemini")):
         code = (
@@ -154,6 +155,7 @@ def test_a_missing_package_names_the_extra() -> None:
         assert f'pip install "bunko[{extra}]"' in ran.stderr
 
 
+@pytest.mark.slow
 def test_naming_an_embedder_loads_no_sdk() -> None:
     code = (
         "import sys; from bunko.embedders import build\n"

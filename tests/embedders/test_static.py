@@ -16,12 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bunko.embedders import embed_and_check, static, subword_table
+from bunko.errors import EmbedderError
+from bunko.runtime.packages import find_package
 from bunko.text.bridge import TABLE_PATH as BRIDGE
 from bunko.text.subwords import MODEL_PATH as PIECES
 
 # What docs/model.md says about the model was measured with these files.
 SHIPPED = {
-    PIECES: "e770e8de0f55796c948b77f9c4b8a8e7419ef6d3b3da110f31774af87121014c",
+    PIECES: "0051fe9a40134ba2bc310ac4c3cf98f60a6d0350fd9558f898ad7b68946adbd0",
     BRIDGE: "53c41b27acb879d49fe12073fe17f07992316cc506204d9070d08a7318a68a15",
     subword_table.TABLE: "2ca390116752773abaabb9b2f8b098c7640add148c220a60d0a00811c0b19f07",
 }
@@ -278,3 +280,23 @@ def test_a_text_has_the_same_vectors_alone_and_among_others(texts: list[str]) ->
         alone, alone_rows = embedder.embed_sentences([text])
         assert np.array_equal(alone[0], vector)
         assert np.array_equal(alone_rows[0], rows)
+
+
+def test_queries_need_no_tokenizer_that_is_missing(
+    model: subword_table.Static, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = [f"{japanese} {number}" for number, (japanese, _) in enumerate(PAIRS)]
+    expected = [model.embed([query], query=True) for query in queries]
+    subword_table.load_tokenizer.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "sentencepiece", None)
+        lone = subword_table.Static(model.size)
+        for query, vector in zip(queries, expected, strict=True):
+            assert np.array_equal(lone.embed([query], query=True), vector)
+        assert np.array_equal(lone.embed(queries, query=True), np.concatenate(expected))
+        # Only the tokenizer can tell how it would split these, and texts to store are longer than our own split is for.
+        for texts, is_query in (["Ελλάδα"], True), (["a text"], False):
+            with pytest.raises(EmbedderError, match=r"sentencepiece \S+ cannot be used") as caught:
+                lone.embed(texts, query=is_query)
+            assert caught.value.hint == find_package("sentencepiece").repair
+    assert np.array_equal(lone.embed(["Ελλάδα"], query=True), model.embed(["Ελλάδα"], query=True))

@@ -49,6 +49,7 @@ def test_an_import_without_the_packages_stores_nothing_and_says_why(
     assert "bunko[transformers]" in done.err
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_loaded_to_make_the_embedder() -> None:
     code = (
         "import sys; from bunko import embedders; embedders.build('plamo');"

@@ -111,6 +111,9 @@ def test_a_changed_setting_is_compared_side_by_side(run: Run, public: tuple[str,
     assert row["wins"] + row["losses"] + row["ties"] == 3
     assert "compared with bm25" in done.out
     assert run("evaluate", *public, "--with", "nonsense=1").code == 2
+    for pair in ("timezone=UTC", "rerank_seconds=3", "display.language=ja"):
+        refused = run("evaluate", *public, "--with", pair)
+        assert (refused.code, "changes no score" in refused.err) == (2, True)
     assert run("evaluate", *public, "--with", "k1").code == 2
     assert run("evaluate", *public, "--with", "k1=much").code == 2
 

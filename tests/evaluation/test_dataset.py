@@ -9,7 +9,7 @@ import pytest
 
 from bunko.errors import SourceError
 from bunko.evaluation import beir, dataset
-from bunko.evaluation.json_positions import list_items
+from bunko.evaluation.dataset import list_items
 
 DOCUMENTS = """{
   "documents": [
@@ -270,3 +270,14 @@ def test_a_file_that_is_not_utf8_or_not_there_is_told(tmp_path: Path) -> None:
 def test_lines_are_found_in_any_json_layout() -> None:
     text = '\n{ "x": {"queries": [0]}, "note": "a \\" [ b",\n"queries"\n:\n[ 1,\n\n {"a":\n [2]}, "\\n",\n4 ] }'
     assert list(list_items(text, "queries")) == [(5, 1), (7, {"a": [2]}), (8, "\n"), (9, 4)]
+
+
+def test_other_wordings_stand_beside_a_question(tmp_path: Path) -> None:
+    wordings = {"also": ["食べもの", "実"], "passage": "りんごは赤い果物です。"}
+    (one,) = dataset.load_judged_set(*write(tmp_path, [query(**wordings)])).queries
+    rows = json.dumps({"id": "q1", "text": "one?"} | wordings, ensure_ascii=False)
+    (other,) = beir.load_beir(*public(tmp_path, queries=rows, qrels="qid\tdocid\trel\nq1\td1\t2\n")).queries
+    for found in (one, other):
+        assert (found.also, found.passage) == (("食べもの", "実"), "りんごは赤い果物です。")
+    with pytest.raises(SourceError, match='"also" must be a list of texts'):
+        dataset.load_judged_set(*write(tmp_path, [query(also="食べもの")]))

@@ -58,7 +58,7 @@ def test_the_report_of_a_tool_is_kept_in_its_library(
 def test_a_judgement_waits_for_those_of_somebody_else(
     run: Run, judge: Callable[..., str], notes: Path, output: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bunko.evaluation.judge._WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("bunko.evaluation.judge.WAIT_SECONDS", 0.0)
     monkeypatch.setattr("sys.stdin", io.StringIO("3\nn\n"))
     with open_docs() as library, hold_judgements(library):
         done = run("judge", "京都の寺", "--docs-dir", notes, "--output", output)

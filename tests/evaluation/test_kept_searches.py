@@ -66,9 +66,9 @@ def test_a_search_does_not_wait_for_a_writer_to_be_kept(notes: Path, open_docs: 
     library.log_search("京都")  # would wait half a minute, then fail
     writer.execute("ROLLBACK")
     writer.close()
-    assert library.logged_searches() == []
+    assert library.searches.log.all() == []
     library.log_search("京都")
-    assert [one.query for one in library.logged_searches()] == ["京都"]
+    assert [one.query for one in library.searches.log.all()] == ["京都"]
 
 
 def test_a_library_that_may_only_be_read_keeps_nothing_and_answers(notes: Path, open_docs: Opener) -> None:
@@ -76,7 +76,7 @@ def test_a_library_that_may_only_be_read_keeps_nothing_and_answers(notes: Path, 
     library = open_docs(read_only=True, BUNKO_LOG_KEEP_SEARCHES="true")
     assert library.search("京都").hits
     library.log_search("京都")
-    assert [one.query for one in library.logged_searches()] == ["before"]
+    assert [one.query for one in library.searches.log.all()] == ["before"]
 
 
 def test_an_assistants_searches_are_kept_once_however_many_pages_it_reads(notes: Path, open_docs: Opener) -> None:
@@ -98,4 +98,4 @@ def test_an_assistants_searches_are_kept_once_however_many_pages_it_reads(notes:
     first = search()
     cursor = first.structured["next_cursor"]
     search(cursor=cursor)
-    assert [(one.query, one.count) for one in library.logged_searches()] == [("京都の寺", 1)]
+    assert [(one.query, one.count) for one in library.searches.log.all()] == [("京都の寺", 1)]

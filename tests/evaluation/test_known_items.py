@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bunko.evaluation.known_items import MENTIONED_GRADE, NAMED_GRADE, known_items, split_by_document
 from bunko.evaluation.query_variants import VARIANT_KINDS, loanwords, variants
-from bunko.records import ChunkRow
 from bunko.types import Chunk
+from bunko.types.records import ChunkRow
 
 
 def chunk_row(number: int, uri: str, title: str, text: str, *headings: str) -> ChunkRow:

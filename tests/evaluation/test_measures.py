@@ -12,24 +12,24 @@ from hypothesis import strategies as st
 
 from bunko.evaluation import measures
 from bunko.evaluation.dataset import JudgedQuery
+from bunko.evaluation.files import trec_lines
 from bunko.evaluation.run import QueryResult, RetrievedDocument, Run
-from bunko.evaluation.trec import trec_lines
 
 K = 10
-# Our name, and what the oracle calls it.
-NAMES = {
-    f"ndcg@{K}": f"nDCG@{K}", f"recall@{K}": f"R@{K}", f"mrr@{K}": f"RR@{K}", f"map@{K}": f"AP@{K}",
-    f"precision@{K}": f"P@{K}", "hit@1": "Success@1", f"hit@{K}": f"Success@{K}",
-    "precision": "SetP", "recall": "SetR", "f1": "SetF",
+# Our name, and the oracle's measure.
+MEASURES = {
+    f"ndcg@{K}": ir_measures.nDCG @ K, f"recall@{K}": ir_measures.R @ K, f"mrr@{K}": ir_measures.RR @ K,
+    f"map@{K}": ir_measures.AP @ K, f"precision@{K}": ir_measures.P @ K, "hit@1": ir_measures.Success @ 1,
+    f"hit@{K}": ir_measures.Success @ K, "precision": ir_measures.SetP, "recall": ir_measures.SetR,
+    "f1": ir_measures.SetF,
 }  # fmt: skip
 
 
 def oracle(ranked: list[str], grades: dict[str, float]) -> dict[str, float]:
     judgements = [ir_measures.Qrel("q", document, int(grade)) for document, grade in grades.items()]
     found = [ir_measures.ScoredDoc("q", document, float(-rank)) for rank, document in enumerate(ranked[:K])]
-    wanted = [ir_measures.parse_measure(name) for name in NAMES.values()]
-    values = {str(one.measure): one.value for one in ir_measures.iter_calc(wanted, judgements, found)}
-    return {ours: values[str(ir_measures.parse_measure(theirs))] for ours, theirs in NAMES.items()}
+    values = {one.measure: one.value for one in ir_measures.iter_calc(list(MEASURES.values()), judgements, found)}
+    return {name: values[measure] for name, measure in MEASURES.items()}
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from bunko.evaluation.dataset import JudgedDocument, JudgedQuery, JudgedSet
 from bunko.evaluation.eval_library import JUDGED_TOOL, judged_library, open_library, stored_documents
 from bunko.evaluation.evaluate import AlternativeSettings, EvaluationPlan, evaluate
 from bunko.evaluation.run import run_queries
-from bunko.observer import Observer
+from bunko.runtime.observer import Observer
 from bunko.settings.schema import ChunkerSection, SearchSection, Settings
 from bunko.types import Text, Tool
 
@@ -157,12 +159,13 @@ def test_derived_files_do_not_go_where_the_users_own_lie(tmp_path: Path) -> None
 
 def test_modes_are_compared_with_the_first_and_settings_with_the_same_mode() -> None:
     asked = judged(JudgedQuery("a", "猫 動物", {CAT: 1.0}), JudgedQuery("b", "garbage", {RUST: 1.0}))
-    other = AlternativeSettings("k1=0", Settings(search=SearchSection(k1=0.0)))
+    repetition_ignored: dict[str, Any] = {"k1": 0.0}
+    other = AlternativeSettings("k1=0", Settings(search=SearchSection(**repetition_ignored)))
     done = evaluate(asked, Settings(), EvaluationPlan(("bm25", "hybrid"), 3), alternative=other)
     assert [run.name for run in done.runs] == ["bm25", "hybrid", "bm25, k1=0", "hybrid, k1=0"]
     pairs = [(one.first, one.second) for one in done.comparisons]
     assert pairs == [("bm25", "hybrid"), ("bm25", "bm25, k1=0"), ("hybrid", "hybrid, k1=0")]
-    assert done.main_run.results[0].documents[0].score != done.runs[2].results[0].documents[0].score
+    assert done.main_run.results[0].documents[-1].score != done.runs[2].results[0].documents[-1].score
 
 
 def test_a_side_that_cuts_otherwise_is_built_apart() -> None:
@@ -187,3 +190,16 @@ def test_quotes_and_hyphens_of_judged_queries_have_no_meaning() -> None:
         found = run_queries(library, asked, mode="bm25", n_results=3).results[0]
         assert library.search(asked[0].text, mode="bm25", refresh=False).hits == []
     assert [one.uri for one in found.documents] == [DOG, CAT]
+
+
+def test_questions_with_other_wordings_are_measured_with_and_without_them() -> None:
+    plain = JudgedQuery("a", "yyyy", {CAT: 1.0})
+    asked = judged(replace(plain, also=("猫 動物",)), JudgedQuery("b", "garbage", {RUST: 1.0}))
+    done = evaluate(asked, Settings(), EvaluationPlan(("bm25",), 3))
+    assert [run.name for run in done.runs] == ["bm25", "bm25, with wordings"]
+    assert [run.measures["ndcg@3"] for run in done.runs] == [0.5, 1.0]
+    assert [(one.first, one.second) for one in done.comparisons] == [("bm25", "bm25, with wordings")]
+    assert asked.digest == judged(plain, asked.queries[1]).digest
+    alone = evaluate(judged(plain, asked.queries[1]), Settings(), EvaluationPlan(("bm25",), 3))
+    assert [run.name for run in alone.runs] == ["bm25"]
+    assert alone.main_run.values == done.main_run.values

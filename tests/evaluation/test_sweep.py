@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,22 @@ def test_every_point_is_what_a_plain_evaluation_gives(texts: tuple[str, ...], ju
         assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-12), done.points[at]
         assert "ndcg@10" in found
     assert done.notices == []
+
+
+@pytest.mark.slow
+def test_the_weights_of_wordings_are_measured_with_the_wordings() -> None:
+    texts = {document.id: document.text for document in OURS.documents}
+    queries = [replace(query, passage=texts[next(iter(query.grades))][:80]) for query in OURS.queries if query.grades]
+    judged = JudgedSet("reworded", OURS.documents, tuple(queries[:: len(queries) // 20]))
+    asked = sweep_plan("passage_weight=0,0.5,1", "vector_weight=none,0.3", "mode=hybrid,bm25", workers=1)
+    done = run_sweep(judged, settings_with, asked)
+    for at, values in enumerate(done.points):
+        flags = {key: value for key, value in asked.grid.overrides(values).items() if value is not None}
+        plan = EvaluationPlan((values["mode"],), 10, 10)  # type: ignore[arg-type]
+        alone, reworded = evaluate(judged, settings_with(flags), plan).runs
+        assert done.scores[at].measures["ndcg@10"] == pytest.approx(reworded.measures["ndcg@10"], abs=1e-12), values
+        if values["passage_weight"]:
+            assert reworded.measures["ndcg@10"] > alone.measures["ndcg@10"]
 
 
 @pytest.mark.slow

@@ -63,7 +63,11 @@ def test_a_grid_has_every_combination() -> None:
         (["freshness_seconds=1"], "cannot be swept"),
         (["heading_levels=1"], "cannot be swept"),
         (["serve.token=x"], "cannot be swept"),
-        (["k1=1:100:1", "b=0:1:0.01"], "10,100 points (100 × 101), and at most 10,000"),
+        (["timezone=UTC,Asia/Tokyo"], "timezone cannot be swept"),
+        (["rerank_seconds=1,2"], "rerank_seconds cannot be swept"),
+        (["reranker=a,b"], "reranker cannot be swept"),
+        (["search.rerank_count=10,20"], "search.rerank_count cannot be swept"),
+        (["rrf_k=1:100:1", "b=0:1:0.01"], "10,100 points (100 × 101), and at most 10,000"),
     ],
 )
 def test_a_bad_grid_is_refused_with_its_reason(texts: list[str], words: str) -> None:
@@ -71,8 +75,20 @@ def test_a_bad_grid_is_refused_with_its_reason(texts: list[str], words: str) -> 
         parse_grid(texts)
 
 
+def test_what_cannot_be_swept_is_refused_with_all_that_can() -> None:
+    with pytest.raises(SettingsError, match="cannot be swept") as refused:
+        parse_grid(["timezone=UTC"])
+    names = refused.value.hint.removeprefix("A grid varies how searches rank and how documents are chunked: ")
+    listed = names.removesuffix(".").split(", ")
+    assert {"mode", "k1", "rrf_k", "bridge", "n_results", "threshold", "chunk_size", "chunking.size"} <= set(listed)
+    assert not {"timezone", "reranker", "freshness_seconds", "heading_levels"} & set(listed)
+    values = {"mode": "bm25", "fusion": "rrf", "kind": "prose"}
+    for name in listed:
+        assert parse_grid([f"{name}={values.get(name, '1' if 'size' not in name else '600')}"]).dimensions
+
+
 def test_the_largest_grid_can_be_chosen() -> None:
-    assert len(parse_grid(["k1=1:100:1", "b=0:1:0.01"], limit=20_000)) == 10_100
+    assert len(parse_grid(["rrf_k=1:100:1", "b=0:1:0.01"], limit=20_000)) == 10_100
     with pytest.raises(SettingsError, match="at most 3") as refused:
         parse_grid(["k1=1,2,3,4"], limit=3)
     assert "--max-points" in refused.value.hint

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import pytest
 import uvicorn
 
-from bunko import activity
 from bunko.interfaces.http.app import build_app, build_server
 from bunko.interfaces.http.listener import open_listening_socket
 from bunko.interfaces.http.metrics import ServerMetrics
@@ -24,6 +23,7 @@ from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.runtime import activity
 
 PATIENCE = 60.0
 TOKEN = "the-token-of-this-server"
@@ -37,6 +37,17 @@ class Reply(NamedTuple):
     status: int
     headers: http.client.HTTPMessage
     text: str
+
+
+def ask(port: int, path: str, *, method: str = "GET", body: str | bytes | None = None, **headers: str) -> Reply:
+    """Send a request on a connection of its own."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return Reply(response.status, response.headers, response.read().decode())
+    finally:
+        connection.close()
 
 
 @dataclass(frozen=True)
@@ -59,14 +70,8 @@ class Site:
         return f"{self.address}/login?token={self.links.create()}"
 
     def ask(self, path: str, *, method: str = "GET", body: str | bytes | None = None, **headers: str) -> Reply:
-        """Send a request on a connection of its own, with no session and no token."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            return Reply(response.status, response.headers, response.read().decode())
-        finally:
-            connection.close()
+        """Send a request with no session and no token."""
+        return ask(self.port, path, method=method, body=body, **headers)
 
     def visit(self, path: str, **headers: str) -> Reply:
         """Send what a browser with a session sends."""

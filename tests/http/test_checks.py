@@ -32,7 +32,13 @@ def test_what_follows_a_name_of_this_machine_must_be_a_port(site: Site, path: st
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example", "file://"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example", "null", "http://127.0.0.1.evil.example", "file://", "http://127.0.0.1:18801.evil.com",
+        "http://localhost:evil", "http://localhost:80@evil.example", "http://localhost/", "ftp://localhost",
+    ],
+)  # fmt: skip
 def test_pages_of_other_sites_are_refused_even_with_token_and_session(site: Site, path: str, origin: str) -> None:
     assert site.call(path, Cookie=site.session, Origin=origin).status == 403
 

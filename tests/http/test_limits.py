@@ -11,7 +11,6 @@ import pytest
 from bunko.interfaces.http import limits
 from bunko.interfaces.http.limits import MAX_BODY_BYTES
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.tokens import add_token
 from bunko.types.access import Rights
 from tests.http.server import BEARER, PATIENCE, Site, serve_app
 
@@ -51,7 +50,7 @@ def test_a_body_within_the_limit_arrives_whole(site: Site) -> None:
 
 
 def test_a_caller_that_asks_too_fast_is_told_when_to_come_back(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = add_token(site.library.store, "other", Rights())
+    other = site.library.tokens.add("other", Rights())
     moment = time.monotonic()
     with serve_app(ToolRegistry(lambda: site.library), requests_per_second=0.2) as port:
         limited = Site(port, site.library, site.links)

@@ -49,18 +49,17 @@ def test_each_part_can_be_off(off: Part, tmp_path: Path) -> None:
     assert {part for part, status in found.items() if status == 404} - {"api"} == {off} - {"api"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("imported", "missing"),
     [
-        ("bunko.interfaces.cli.main, bunko.interfaces.cli.search, bunko.interfaces.cli.ui", "starlette jinja2 mcp"),
-        pytest.param(
-            "bunko.interfaces.mcp.server", "jinja2 bunko.interfaces.api bunko.interfaces.page", marks=pytest.mark.slow
+        (
+            "bunko.interfaces.cli.main, bunko.interfaces.cli.commands.search, bunko.interfaces.cli.commands.ui",
+            "starlette jinja2 mcp",
         ),
-        pytest.param(
-            "bunko.interfaces.http.app",
-            "jinja2 bunko.interfaces.mcp bunko.interfaces.api bunko.interfaces.page",
-            marks=pytest.mark.slow,
-        ),
+        ("bunko.interfaces.mcp.streamable_http", "mcp jinja2 bunko.interfaces.api bunko.interfaces.page"),
+        ("bunko.interfaces.mcp.stdio", "mcp anyio numpy pydantic starlette"),
+        ("bunko.interfaces.http.app", "mcp jinja2 bunko.interfaces.mcp bunko.interfaces.api bunko.interfaces.page"),
     ],
 )
 def test_a_part_that_is_not_needed_is_not_even_imported(imported: str, missing: str) -> None:

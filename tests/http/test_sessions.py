@@ -11,13 +11,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bunko.interfaces.http import authorization, sessions
-from bunko.interfaces.http.sessions import LoginLinks, Sessions, local_path, parse_session
+from bunko.interfaces.http import sessions, token_loader
+from bunko.interfaces.http.sessions import LoginLinks, Sessions, parse_session
+from bunko.interfaces.sender import local_path
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.library.tokens import add_token, revoke_token, token_digest
+from bunko.library.tokens import token_digest
 from bunko.types.access import Rights
 from tests.http.server import TOKEN, Reply, Site, serve_app, serve_site
 
@@ -126,15 +127,15 @@ def test_no_form_leads_to_another_site(site: Site, path: str) -> None:
 def test_the_session_of_a_token_has_its_rights_and_ends_with_it(
     own_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authorization, "_FRESH_SECONDS", 0.0)
-    token = add_token(own_site.library.store, "alice", Rights(("recipes",)))
+    monkeypatch.setattr(token_loader, "FRESH_SECONDS", 0.0)
+    token = own_site.library.tokens.add("alice", Rights(("recipes",)))
     session = cookie_of(post_token(own_site, token))
     assert own_site.ask("/", Cookie=session).status == 200
     assert own_site.ask("/metrics", Cookie=session).status == 403
     assert own_site.ask("/metrics", Cookie=own_site.session).status == 200
-    revoke_token(own_site.library.store, "alice")
+    own_site.library.tokens.revoke("alice")
     assert own_site.ask("/", Cookie=session).status == 401
-    add_token(own_site.library.store, "alice", Rights())  # another token of the same name
+    own_site.library.tokens.add("alice", Rights())  # another token of the same name
     assert own_site.ask("/", Cookie=session).status == 401
 
 

@@ -80,7 +80,7 @@ def serve_slowly() -> Iterator[tuple[SlowServer, int, threading.Thread]]:
 
 
 def test_a_stream_makes_room_for_a_request_and_an_answer_under_way_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
     with serve_slowly() as (slow, port, _), Client(port, "/slow") as waiting:
         assert slow.asked.wait(PATIENCE)
         with Client(port, "/stream") as first, Client(port, "/stream") as second:
@@ -95,7 +95,7 @@ def test_a_stream_makes_room_for_a_request_and_an_answer_under_way_does_not(monk
 
 
 def test_a_server_ends_although_clients_still_listen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_app, "_SHUTDOWN_SECONDS", int(10 * PATIENCE))
+    monkeypatch.setattr(http_app, "SHUTDOWN_SECONDS", int(10 * PATIENCE))
     with serve_slowly() as (slow, port, thread), Client(port, "/stream") as client:
         stream = client.answer()
         slow.server.should_exit = True

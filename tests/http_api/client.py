@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import anyio
 
 from bunko.interfaces.api.app import build_api
-from bunko.interfaces.http.authorization import ClientIdentity
+from bunko.interfaces.sender import ClientIdentity
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.types.access import ALL_RIGHTS, Caller, Rights
@@ -37,13 +37,13 @@ class ApiClient:
         self, library: Library, caller: Caller = EVERYTHING, *, is_local: bool = False, read_only: bool = False
     ) -> None:
         self.registry = ToolRegistry(lambda: library, read_only=read_only)
-        self.caller = caller
-        self._app = build_api(self.registry, is_local_user=lambda _: is_local)
+        self.caller, self._is_local = caller, is_local
+        self._app = build_api(self.registry)
 
     def limited_to(self, *, read: tuple[str, ...] = (), write: tuple[str, ...] = ()) -> ApiClient:
         """Return a client whose token has other rights, to the same server."""
         client = object.__new__(ApiClient)
-        client.registry, client._app = self.registry, self._app
+        client.registry, client._app, client._is_local = self.registry, self._app, self._is_local
         client.caller = Caller("limited", "http", Rights(read, write))
         return client
 
@@ -75,7 +75,7 @@ class ApiClient:
             "query_string": urlencode(query, doseq=True).encode(),
             "headers": [(name.lower().encode(), value.encode()) for name, value in sent.items()],
             "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8765),
-            "bunko.identity": ClientIdentity(self.caller),
+            "bunko.identity": ClientIdentity(self.caller, is_local_user=self._is_local),
         }  # fmt: skip
         messages: list[Any] = []
 

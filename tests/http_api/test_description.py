@@ -10,7 +10,7 @@ from bunko.interfaces.api.openapi import describe_api
 from bunko.interfaces.api.problems import STATUSES, problem_of
 from bunko.interfaces.api.routes import all_endpoints
 from bunko.interfaces.api.routes.search import SearchQuery
-from bunko.search.request import RANKING_OPTIONS
+from bunko.types.ranking import OPTIONS
 from tests.http_api.client import ApiClient
 
 
@@ -53,7 +53,7 @@ def test_every_operation_has_a_name_of_its_own_and_a_summary() -> None:
 
 
 def test_a_search_takes_all_ranking_options() -> None:
-    assert set(RANKING_OPTIONS) <= set(SearchQuery.model_fields)
+    assert set(OPTIONS) <= set(SearchQuery.model_fields)
 
 
 def test_every_error_has_a_status() -> None:

@@ -9,11 +9,10 @@ from contextlib import ExitStack
 import pytest
 
 from bunko.interfaces.api import events
-from bunko.interfaces.http import authorization
+from bunko.interfaces.http import authorization, token_loader
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.access import LibraryAccess
 from bunko.library.library import Library
-from bunko.library.tokens import add_token, resolve_rights, revoke_token
 from bunko.types.access import Caller, Rights
 from tests.http.server import TOKEN, Site, serve_app
 from tests.http_api.streams import EventStream, open_events
@@ -22,9 +21,9 @@ from tests.mcp.mcp_client import add_tool
 
 @pytest.fixture
 def served(library: Library, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(events, "_POLL_SECONDS", 0.02)
-    monkeypatch.setattr(authorization, "_FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(authorization, "_LISTEN_SECONDS", 0.05)
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(token_loader, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(authorization, "LISTEN_SECONDS", 0.05)
     add_tool(library, "notes", "Notes.", "蜜柑を買った。")
     add_tool(library, "secret", "Plans.", "葡萄の計画。")
     library.reindex()
@@ -33,7 +32,7 @@ def served(library: Library, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def token_of(site: Site, name: str, *, read: tuple[str, ...] = (), write: tuple[str, ...] = ()) -> str:
-    return add_token(site.library.store, name, resolve_rights(site.library.store, read, write))
+    return site.library.tokens.add(name, site.library.tokens.rights(read, write))
 
 
 def test_a_stream_begins_with_the_state_and_follows_an_import(served: Site) -> None:
@@ -92,13 +91,13 @@ def test_a_silent_stream_lives_and_ends_with_its_token(served: Site, monkeypatch
     token = token_of(served, "reader", read=("notes",))
     with open_events(served.port, token) as stream:
         assert stream.next("comment") == ("comment", None)
-        revoke_token(served.library.store, "reader")
+        served.library.tokens.revoke("reader")
         while stream.response.readline():
             pass
 
 
 def test_too_many_streams_are_refused(served: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_MAX_STREAMS_OF_CALLER", 2)
+    monkeypatch.setattr(events, "MAX_STREAMS_OF_CALLER", 2)
     with ExitStack() as stack:
         for _ in range(2):
             stack.enter_context(open_events(served.port, TOKEN)).next("generation")

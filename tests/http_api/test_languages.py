@@ -18,3 +18,16 @@ def test_a_job_says_what_it_is_about(client: ApiClient) -> None:
     [tool] = client.get("/tools").json["tools"]
     job = client.post(f"/tools/{tool['name']}/import", {}).json["job"]
     assert job["subject"] == tool["name"]
+
+
+def test_a_refused_request_is_told_in_the_language_of_the_client(client: ApiClient) -> None:
+    japanese = {"Accept-Language": "ja"}
+    refused = [
+        client.get("/search?q=" + "a" * 2000, headers=japanese), client.get("/search?k=x", headers=japanese),
+        client.get("/nothing", headers=japanese), client.get("/search?q=a&colour=red", headers=japanese),
+    ]  # fmt: skip
+    for reply in refused:
+        assert reply.status >= 400
+        assert (
+            "ください" in reply.json["detail"] or "ません" in reply.json["detail"] or "います" in reply.json["detail"]
+        )

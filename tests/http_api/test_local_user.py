@@ -18,6 +18,7 @@ def test_nobody_else_opens_documents_or_lists_folders(client: ApiClient) -> None
         assert reply.json["hint"] == "Start one with: bunko ui"
 
 
+@pytest.mark.slow
 def test_a_document_is_opened_in_the_editor_at_the_line(
     client: ApiClient, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

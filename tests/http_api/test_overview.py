@@ -180,8 +180,8 @@ def test_a_library_without_documents_has_an_empty_map(tmp_path: Path, monkeypatc
 
 
 def test_a_map_that_is_computed_takes_no_place_of_a_search(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "_MAX_CALLS", 0)
-    monkeypatch.setattr(app, "_MAX_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(app, "MAX_CALLS", 0)
+    monkeypatch.setattr(app, "MAX_WAIT_SECONDS", 0.2)
     client = ApiClient(library)
     assert client.get("/search", q="x").status == 503, "there is no thread for it"
     assert client.get("/map").status == 200

@@ -45,7 +45,7 @@ def test_ranking_options_change_the_ranking(client: ApiClient) -> None:
     [
         ({"top_k": "0"}, "top_k", "top_k must be at least 1"),
         ({"top_k": "many"}, "top_k", "top_k must be a whole number"),
-        ({"mode": "magic"}, "mode", "mode cannot be 'magic'"),
+        ({"mode": "magic"}, "mode", "mode must not be 'magic'"),
         ({"b": "nan"}, "b", "b must be a number"),
         ({"explain": "perhaps"}, "explain", "explain must be true or false"),
         ({"topk": "3"}, "topk", "There is no parameter 'topk'"),

@@ -159,7 +159,7 @@ def test_a_running_job_is_cancelled(owner: ApiClient, notes: Path, monkeypatch: 
 
 def test_too_many_jobs_are_refused_for_now(owner: ApiClient, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_notes(owner, notes)
-    monkeypatch.setattr(jobs, "_MAX_RUNNING_JOBS", 0)
+    monkeypatch.setattr(jobs, "MAX_RUNNING_JOBS", 0)
     reply = owner.post("/tools/notes/import")
     assert (reply.status, reply.headers["retry-after"]) == (429, "5")
     assert reply.json["hint"] == "Wait for one of them, or cancel it with DELETE /api/v1/jobs/ID."

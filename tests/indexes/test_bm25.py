@@ -16,10 +16,10 @@ from bunko.indexes.embedded import bm25, segment, segment_scores
 from bunko.indexes.embedded.snapshot import SegmentView
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.indexes.term_weights import idf
-from bunko.records import QueryTerm, StoredChunk
 from bunko.search.query_analysis import analyse_query
 from bunko.text import analyzer, ngrams
 from bunko.text.term_codec import pack_terms, unpack_chunk_terms, unpack_terms
+from bunko.types.records import QueryTerm, StoredChunk
 
 CONSTANTS = st.sampled_from([(1.2, 0.75), (1.5, 0.75), (2.5, 0.5), (0.0, 0.0), (0.9, 1.0)])
 QUERY = st.lists(
@@ -73,7 +73,7 @@ def plain(rows: list[list[int]], dead: set[int], query: list[QueryTerm], k1: flo
     return {number: sum(things.values()) for number, things in scores.items()}
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(
     ROWS,
     st.lists(st.integers(0, 50), max_size=3),
@@ -93,7 +93,7 @@ def test_scores_and_order_are_those_of_a_plain_implementation(
     agree(rows, cuts, dead, [QueryTerm(term, 1.0) for term in query], k, *constants)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(
     ROWS,
     st.lists(st.integers(0, 50), max_size=3),
@@ -149,7 +149,7 @@ def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer(
     monkeypatch: pytest.MonkeyPatch, min_dense_rows: int
 ) -> None:
     monkeypatch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", 0)  # as if it were larger still
-    monkeypatch.setattr(segment_scores, "_MIN_DENSE_ROWS", min_dense_rows)
+    monkeypatch.setattr(segment_scores, "MIN_DENSE_ROWS", min_dense_rows)
     generator = np.random.default_rng(7)
     rows = [
         sorted(set(generator.zipf(1.3, 30).clip(1, 400).tolist())) + [500 + n % 97] * (1 + n % 3) for n in range(9000)
@@ -192,7 +192,7 @@ def test_a_row_that_is_behind_until_the_last_word_is_not_pruned(
     monkeypatch: pytest.MonkeyPatch, min_dense_rows: int
 ) -> None:
     monkeypatch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", 0)
-    monkeypatch.setattr(segment_scores, "_MIN_DENSE_ROWS", min_dense_rows)
+    monkeypatch.setattr(segment_scores, "MIN_DENSE_ROWS", min_dense_rows)
     for seed in range(40):
         numbers = random.Random(seed)
         rows = [
@@ -210,7 +210,7 @@ def test_a_row_that_is_behind_until_the_last_word_is_not_pruned(
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(ROWS, st.sets(st.integers(0, 39), max_size=10), QUERY, CONSTANTS)
 def test_no_row_scores_more_than_is_possible(
     rows: list[list[int]], dead: set[int], query: list[QueryTerm], constants: tuple[float, float]
@@ -291,11 +291,11 @@ def test_lists_are_added_one_by_one_or_at_once_and_to_some_or_all_rows_with_the_
     state = EmbeddedView([SegmentView(segment.build(rows, 0, {}))], 1)
     where = None if allowed_share == 1 else tuple(range(0, 600, allowed_share))
     for query in (*words, "検索の設定", "京都のデータベースの障害", "search server の評価と検索", "評価する server"):
-        terms = analyse_query(query, cross_language_weight=0.7).terms
+        terms = analyse_query(query).terms
         answers = []
         for postings_at_once, min_dense_rows in ((0, 10**9), (0, 0), (10**9, 0)):
             monkeypatch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", postings_at_once)
-            monkeypatch.setattr(segment_scores, "_MIN_DENSE_ROWS", min_dense_rows)
+            monkeypatch.setattr(segment_scores, "MIN_DENSE_ROWS", min_dense_rows)
             answers.append([state.rank(terms, k, k1=1.2, b=0.75, where=where) for k in (1, 10, 100, 600)])
         assert answers[0] == answers[1] == answers[2]
         assert len(answers[0][-1].rows) > 0

@@ -24,7 +24,7 @@ VECTOR = np.zeros(3, dtype=np.float32)
 
 
 @contextmanager
-def serve(write: Callable[[BinaryIO], object]) -> Iterator[ChromaServer]:
+def serve(write: Callable[[BinaryIO], object], *, timeout: float = 60.0) -> Iterator[ChromaServer]:
     """Run a server that answers every request with what a function writes, and yield a client of it."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -41,7 +41,7 @@ def serve(write: Callable[[BinaryIO], object]) -> Iterator[ChromaServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    client = ChromaServer(ChromaOptions(url=f"http://127.0.0.1:{server.server_port}", timeout=0.3))
+    client = ChromaServer(ChromaOptions(url=f"http://127.0.0.1:{server.server_port}", timeout=timeout))
     try:
         yield client
     finally:
@@ -66,13 +66,13 @@ def test_a_server_that_answers_byte_by_byte_is_given_up(head: bytes) -> None:
             file.flush()
         file.write(b"\r\nContent-Length: 1\r\n\r\n1" if b"X-Slow" in head else b"111")
 
-    with serve(drip) as client, pytest.raises(IndexFailure, match=r"no answer within 0\.3 s") as raised:
+    with serve(drip, timeout=0.3) as client, pytest.raises(IndexFailure, match=r"no answer within 0\.3 s") as raised:
         client.count(COLLECTION)
     assert raised.value.is_away
 
 
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "_MAX_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(server_module, "MAX_ANSWER_BYTES", 1000)
     with serve(answer_with(["x" * 2000])) as client, pytest.raises(IndexFailure, match="more than 1,000 bytes"):
         client.count(COLLECTION)
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bunko.indexes.embedded.document_ids import are_among
+from bunko.indexes.embedded.snapshot import are_among
 
 IDS = st.lists(st.integers(0, 50) | st.integers(0, 2**63 - 1), max_size=20)
 

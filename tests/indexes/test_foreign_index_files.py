@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bunko import array_file
-from bunko.array_file import DamagedArrayFile
 from bunko.indexes.embedded import segment
 from bunko.indexes.embedded.tool_index import ToolIndex
+from bunko.protocols import DamagedIndex
+from bunko.runtime import array_file
+from bunko.runtime.array_file import DamagedArrayFile
 from bunko.stores import sqlite
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
@@ -82,7 +83,7 @@ def test_a_forged_index_file_is_found_by_the_check_and_rebuilt(
     changes = BAD_ARRAYS[name]
     forge(path, **{key: change(arrays.get(key.replace("__", "."))) for key, change in changes.items()})
     if not verified:
-        monkeypatch.setattr(array_file, "_MAX_VERIFIED_BYTES", 0)
+        monkeypatch.setattr(array_file, "MAX_VERIFIED_BYTES", 0)
     index = ToolIndex(store, tool.id, tmp_path / "index")
     assert index.check_file() or index.rebuild_reason
     index.repair()
@@ -115,7 +116,7 @@ def test_an_index_file_cannot_return_the_documents_of_another_tool(store: Sqlite
     store.documents.write(other.id, upsert=[prepared(f"{n}.txt", f"秘密 {n}", "秘密") for n in range(20)])
     forge(path, chunk_ids=np.array(store.changes.chunk_ids(other.id), np.int64))
     index = ToolIndex(store, tool.id, tmp_path / "index")
-    with pytest.raises(KeyError):
+    with pytest.raises(DamagedIndex):
         uris(store, tool, index, "検索")
     assert index.repair()
     assert uris(store, tool, index, "検索") == {f"{number}.md" for number in range(20)}
@@ -142,7 +143,7 @@ def test_vectors_of_another_size_are_passed_over(store: Sqlite, tmp_path: Path) 
 def test_a_forged_index_file_does_not_become_part_of_the_next_one(
     store: Sqlite, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(array_file, "_MAX_VERIFIED_BYTES", 0)  # as for a file too large to be checked on opening
+    monkeypatch.setattr(array_file, "MAX_VERIFIED_BYTES", 0)  # as for a file too large to be checked on opening
     tool, path = filled(store, tmp_path / "index")
     arrays, _ = array_file.load_arrays(path, format_version=segment.FORMAT)
     forge(path, **{key: change(arrays.get(key.replace("__", "."))) for key, change in BAD_ARRAYS[name].items()})

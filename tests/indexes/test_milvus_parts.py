@@ -17,9 +17,9 @@ from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.options import MilvusOptions
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.records import Filter, SelectedDocuments
 from bunko.stores.filters import document_matcher
 from bunko.text import ngrams
+from bunko.types.records import Filter, SelectedDocuments
 from tests.conftest import Opener
 from tests.library.test_library import put
 
@@ -125,7 +125,7 @@ def test_without_the_package_local_segments_answer_or_a_sentence_names_the_extra
     with open_docs(BUNKO_INDEX_KIND="milvus") as library:
         report = library.reindex()
         assert report.added == 1, "the documents are imported"
-        assert "pip install 'bunko[milvus]'" in report.notices[0]
+        assert 'pip install "bunko[milvus]"' in report.notices[0]
         with pytest.raises(IndexFailure, match="needs the package pymilvus"):
             library.search("京都の寺")
         assert any(finding.message.startswith("The index milvus needs") for finding in library.maintenance.diagnose())

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bunko.indexes.memory import MemoryView
 from bunko.indexes.milvus import chunks as milvus_chunks
 from bunko.indexes.milvus.accumulator import StatisticsAccumulator
 from bunko.indexes.milvus.chunks import ChunkReader
@@ -18,13 +17,14 @@ from bunko.indexes.milvus.packed_moments import unpack_moments
 from bunko.indexes.milvus.statistics import SearchStatistics
 from bunko.indexes.milvus.view import MilvusView, SearchedCopy
 from bunko.protocols import Store
-from bunko.records import PreparedDocument, Ranking, StoredChunk
-from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
+from bunko.search.query_analysis import analyse_query
 from bunko.stores import memory
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
 from bunko.types import Tool
+from bunko.types.records import PreparedDocument, Ranking, StoredChunk
 from tests.contracts.documents import prepared
+from tests.contracts.reference_index import ReferenceView
 
 WORDS = "サーバー 設定 検索 障害 復旧 手順 温泉 料理 予算 会議 server search budget recovery setting garden dog".split()
 QUERIES = ("設定", "サーバーの設定", "障害から復旧する手順を教えてください", "search server", "温泉料理", "garden")
@@ -70,7 +70,7 @@ class CountingReader(ChunkReader):
 
 
 @pytest.fixture(scope="module")
-def views() -> tuple[MilvusView, MemoryView, CountingReader]:
+def views() -> tuple[MilvusView, ReferenceView, CountingReader]:
     store: Store = memory.build()
     tool = store.tools.put(Tool("docs"))
     rng = random.Random(3)
@@ -100,7 +100,7 @@ def views() -> tuple[MilvusView, MemoryView, CountingReader]:
         rows.search, reader, [copy], [], search_statistics, list, lambda: None,
         generation=store.generation(), candidates=CANDIDATES,
     )  # fmt: skip
-    return view, MemoryView([chunks], store.generation()), reader
+    return view, ReferenceView([chunks], store.generation()), reader
 
 
 def rounded(ranking: Ranking) -> list[tuple[int, float]]:
@@ -110,17 +110,17 @@ def rounded(ranking: Ranking) -> list[tuple[int, float]]:
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("k", [3, 10])
 def test_the_best_of_a_few_candidates_are_the_best_of_all(
-    views: tuple[MilvusView, MemoryView, CountingReader], query: str, k: int
+    views: tuple[MilvusView, ReferenceView, CountingReader], query: str, k: int
 ) -> None:
     view, reference, _ = views
-    analysis = analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+    analysis = analyse_query(query)
     assert rounded(view.rank(analysis.terms, k, k1=1.2, b=0.75)) == rounded(
         reference.rank(analysis.terms, k, k1=1.2, b=0.75)
     )
 
 
 def test_candidates_that_cannot_be_among_the_best_are_not_read(
-    views: tuple[MilvusView, MemoryView, CountingReader],
+    views: tuple[MilvusView, ReferenceView, CountingReader],
 ) -> None:
     view, _, reader = views
     terms = analyse_query("garden dog").terms
@@ -129,16 +129,16 @@ def test_candidates_that_cannot_be_among_the_best_are_not_read(
     assert reader.terms_read - before < CANDIDATES
 
 
-def test_the_nearest_rows_are_those_of_a_scan(views: tuple[MilvusView, MemoryView, CountingReader]) -> None:
+def test_the_nearest_rows_are_those_of_a_scan(views: tuple[MilvusView, ReferenceView, CountingReader]) -> None:
     view, reference, _ = views
     vector = np.ones(DIMENSION, np.float32) / np.sqrt(np.float32(DIMENSION))
     assert rounded(view.nearest(vector, 10).ranking) == rounded(reference.nearest(vector, 10).ranking)
 
 
 def test_texts_are_read_again_after_the_reader_forgot_them(
-    views: tuple[MilvusView, MemoryView, CountingReader], monkeypatch: pytest.MonkeyPatch
+    views: tuple[MilvusView, ReferenceView, CountingReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(milvus_chunks, "_MAX_CACHED", 5)
+    monkeypatch.setattr(milvus_chunks, "MAX_CACHED", 5)
     view, reference, _ = views
     terms = analyse_query("障害から復旧する手順").terms
     assert rounded(view.rank(terms, 10, k1=1.2, b=0.75)) == rounded(reference.rank(terms, 10, k1=1.2, b=0.75))

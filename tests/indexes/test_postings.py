@@ -31,7 +31,7 @@ def test_merged_lists_are_those_of_all_rows_together(
     masks = [np.array([is_kept for _, is_kept in part], np.bool_) if has_mask else None for part, has_mask in parts]
     kept = [row for part, has_mask in parts for row, is_kept in part if is_kept or not has_mask]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postings, "_BLOCK_POSTINGS", block_postings)
+        patch.setattr(postings, "BLOCK_POSTINGS", block_postings)
         merged = postings.merge([build(part, has_counts) for part in rows], [len(part) for part in rows], masks)
     wanted = build(kept, has_counts)
     for name in ("keys", "starts", "rows", "counts"):

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from bunko import stores
-from bunko.indexes.replica import Stamp, announce_change, announce_copy, forget_copy, plan_replay
+from bunko.indexes.replica import Follower, Stamp
 from bunko.protocols import Store
 from bunko.types import SourceEntry, Tool
 from tests.contracts.documents import prepared
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return stores.build("sqlite", tmp_path / "library.db")
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(stores.build("sqlite", tmp_path / "library.db")) as store:
+        yield store
 
 
 @pytest.fixture
@@ -25,57 +28,71 @@ def tool(store: Store) -> Tool:
     return tool
 
 
-def test_a_copy_without_a_stamp_or_of_another_history_is_filled_from_scratch(store: Store, tool: Tool) -> None:
-    first = plan_replay(store, tool.id, "engine", None)
+@pytest.fixture
+def follower(store: Store) -> Follower:
+    return Follower(store, "engine")
+
+
+def test_a_copy_without_a_stamp_or_of_another_history_is_filled_from_scratch(
+    store: Store, tool: Tool, follower: Follower
+) -> None:
+    first = follower.plan_replay(tool.id, None)
     assert (first.from_scratch, len(first.written), first.generation) == (True, 2, store.generation())
-    known = announce_copy(store, tool.id, "engine")
-    assert not plan_replay(store, tool.id, "engine", known).from_scratch
+    known = follower.announce_copy(tool.id)
+    assert not follower.plan_replay(tool.id, known).from_scratch
     unknown = (known._replace(nonce="other"), known._replace(copy="other"), known._replace(nonce=""), Stamp(1, "", ""))
     for stamp in (*unknown, known._replace(generation=store.generation() + 1)):
-        assert plan_replay(store, tool.id, "engine", stamp).from_scratch
-    assert plan_replay(store, tool.id, "another engine", known).from_scratch
-    forget_copy(store, tool.id, "engine", known)
-    assert plan_replay(store, tool.id, "engine", known).from_scratch
+        assert follower.plan_replay(tool.id, stamp).from_scratch
+    assert Follower(store, "another engine").plan_replay(tool.id, known).from_scratch
+    follower.forget_copy(tool.id, known)
+    assert follower.plan_replay(tool.id, known).from_scratch
 
 
-def test_each_of_several_copies_is_followed_from_its_own_stamp(store: Store, tool: Tool) -> None:
-    first, second = (announce_copy(store, tool.id, "engine")._replace(generation=store.generation()) for _ in range(2))
+def test_each_of_several_copies_is_followed_from_its_own_stamp(store: Store, tool: Tool, follower: Follower) -> None:
+    first, second = (follower.announce_copy(tool.id)._replace(generation=store.generation()) for _ in range(2))
     store.documents.write(tool.id, upsert=[prepared("c.md", "three")])
-    first = announce_change(store, tool.id, "engine", first, store.generation())
+    first = follower.announce_change(tool.id, first, store.generation())
     for stamp, pending in ((first, 0), (second, 1)):
-        replay = plan_replay(store, tool.id, "engine", stamp)
+        replay = follower.plan_replay(tool.id, stamp)
         assert (replay.from_scratch, replay.pending) == (False, pending)
 
 
-def test_a_document_with_another_date_is_a_change_for_copies_with_dates(store: Store, tool: Tool) -> None:
-    stamp = announce_copy(store, tool.id, "engine")._replace(generation=store.generation())
+def test_a_document_with_another_date_is_a_change_for_copies_with_dates(
+    store: Store, tool: Tool, follower: Follower
+) -> None:
+    dated = Follower(store, "engine", with_dates=True)
+    stamp = follower.announce_copy(tool.id)._replace(generation=store.generation())
     store.documents.write(tool.id, touch=[SourceEntry("a.md", 1, 10**18, 2 * 10**18)])
-    replay = plan_replay(store, tool.id, "engine", stamp, with_dates=True)
+    replay = dated.plan_replay(tool.id, stamp)
     assert (replay.from_scratch, replay.removed, replay.written, len(replay.redated)) == (False, [], [], 1)
-    assert plan_replay(store, tool.id, "engine", stamp).pending == 0
+    assert follower.plan_replay(tool.id, stamp).pending == 0
     store.documents.write(tool.id, upsert=[prepared("a.md", "one more")])
-    assert plan_replay(store, tool.id, "engine", stamp, with_dates=True).redated == []
+    assert dated.plan_replay(tool.id, stamp).redated == []
 
 
-def test_a_crash_leaves_a_copy_with_the_old_or_the_new_stamp_and_both_are_known(store: Store, tool: Tool) -> None:
-    old = announce_copy(store, tool.id, "engine")._replace(generation=store.generation())
+def test_a_crash_leaves_a_copy_with_the_old_or_the_new_stamp_and_both_are_known(
+    store: Store, tool: Tool, follower: Follower
+) -> None:
+    old = follower.announce_copy(tool.id)._replace(generation=store.generation())
     store.documents.write(tool.id, upsert=[prepared("a.md", "one more")], remove=["b.md"])
-    done = announce_change(store, tool.id, "engine", old, store.generation())
-    replay = plan_replay(store, tool.id, "engine", old)
+    done = follower.announce_change(tool.id, old, store.generation())
+    replay = follower.plan_replay(tool.id, old)
     assert (replay.from_scratch, len(replay.removed), len(replay.written), replay.pending) == (False, 2, 1, 3)
     assert done == (replay.generation, old.copy, done.nonce)
-    replay = plan_replay(store, tool.id, "engine", done)
+    replay = follower.plan_replay(tool.id, done)
     assert (replay.from_scratch, replay.pending, replay.is_worthwhile(done)) == (False, 0, False)
-    announce_change(store, tool.id, "engine", done, store.generation())
-    assert plan_replay(store, tool.id, "engine", old).from_scratch, "two changes later nobody knows it"
+    follower.announce_change(tool.id, done, store.generation())
+    assert follower.plan_replay(tool.id, old).from_scratch, "two changes later nobody knows it"
 
 
-def test_forgotten_removals_mean_a_fill_and_an_old_stamp_is_renewed_before(store: Store, tool: Tool) -> None:
-    stamp = announce_copy(store, tool.id, "engine")._replace(generation=store.generation())
+def test_forgotten_removals_mean_a_fill_and_an_old_stamp_is_renewed_before(
+    store: Store, tool: Tool, follower: Follower
+) -> None:
+    stamp = follower.announce_copy(tool.id)._replace(generation=store.generation())
     other = store.tools.put(Tool("other"))
     for number in range(120):
         store.documents.write(other.id, upsert=[prepared(f"{number}.md", "x")])
-    replay = plan_replay(store, tool.id, "engine", stamp)
+    replay = follower.plan_replay(tool.id, stamp)
     assert (replay.pending, replay.is_worthwhile(stamp)) == (0, True)
     store.changes.prune_removals(tool.id, stamp.generation + 50)
-    assert plan_replay(store, tool.id, "engine", stamp).from_scratch
+    assert follower.plan_replay(tool.id, stamp).from_scratch

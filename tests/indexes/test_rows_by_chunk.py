@@ -7,8 +7,8 @@ import numpy as np
 from bunko.indexes.embedded import segment
 from bunko.indexes.embedded.snapshot import SegmentView
 from bunko.indexes.embedded.view import EmbeddedView
-from bunko.records import StoredChunk
 from bunko.text.term_codec import pack_terms, unpack_terms
+from bunko.types.records import StoredChunk
 
 TERMS = unpack_terms(pack_terms([[1, 2]]))[0]
 

@@ -84,7 +84,6 @@ def test_a_damaged_index_is_rebuilt_with_a_warning(
     path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
     again = ToolIndex(store, tool.id, tmp_path / "index")
     with caplog.at_level(logging.WARNING, logger="bunko"):
-        logging.getLogger("bunko").propagate = True
         assert len(uris(store, tool, again, "検索")) == 20
     assert "rebuilding" in caplog.text
     again.save()
@@ -106,7 +105,7 @@ def test_an_index_from_the_future_of_a_restored_library_is_not_used(store: Sqlit
     assert len(uris(store, tool, ToolIndex(store, tool.id, tmp_path / "index"), "検索")) == 20
 
 
-def test_the_memory_store_writes_no_files(tmp_path: Path) -> None:
+def test_an_index_without_a_folder_writes_no_files(tmp_path: Path) -> None:
     store = memory.build()
     tool = store.tools.put(Tool("docs"))
     store.documents.write(tool.id, upsert=[prepared("a.md", "検索")])
@@ -197,7 +196,7 @@ def test_an_index_made_in_several_files_answers_as_one_made_in_memory(
 
     wanted = answers(ToolIndex(store, tool.id, None))
     monkeypatch.setattr(codes, "BYTE_ROWS", coarse)
-    for name, value in (("_BATCH_ROWS", 4), ("_MAX_ROWS_IN_MEMORY", 12)):
+    for name, value in (("BATCH_ROWS", 4), ("MAX_ROWS_IN_MEMORY", 12)):
         monkeypatch.setattr(live_module, name, value)
     folder = tmp_path / "index"
     live = ToolIndex(store, tool.id, folder)

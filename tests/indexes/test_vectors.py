@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from bunko.indexes.embedded import candidates, codes, segment
 from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
 from bunko.indexes.embedded.vectors import cosines, nearest, sampled_recall
-from bunko.records import StoredChunk
+from bunko.types.records import StoredChunk
 
 
 def built(vectors: np.ndarray) -> segment.Segment:
@@ -130,9 +131,9 @@ def test_differences_of_signs_count_by_the_values_of_a_vector(size: int, monkeyp
     monkeypatch.setattr(codes, "SIGN_ROWS", 1000)
     vectors, query = unit(9_000, size), unit(1, size)[0]
     coded, rows = codes.encode(vectors), np.arange(0, 9_000, 2)
-    weights = 1 + 2 * np.minimum(np.floor(np.abs(query) * sqrt(size) / candidates._LEVEL_STEP), 3)
+    weights = 1 + 2 * np.minimum(np.floor(np.abs(query) * sqrt(size) / candidates.LEVEL_STEP), 3)
     differs = (vectors[rows] > vectors.mean(axis=0)) != (query > 0)
-    assert candidates._weighted_distances(coded, query, rows).tolist() == (differs @ weights).tolist()
+    assert candidates.weighted_distances(coded, query, rows).tolist() == (differs @ weights).tolist()
 
 
 def test_the_recall_of_signs_is_measured_with_the_vectors_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,3 +187,19 @@ def test_only_rows_that_are_allowed_are_returned() -> None:
     mask = np.zeros(100, np.bool_)
     mask[[7, 8]] = True
     assert sorted(nearest(state, unit(100)[7], 10, masks=[mask]).ranking.rows) == [7, 8]
+
+
+@pytest.mark.parametrize("size", [64, 2000])
+def test_bytes_are_multiplied_alike_without_simsimd(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    matrix = np.random.default_rng(size).integers(-127, 128, (1300, size), np.int8)
+    vector, rows = matrix[7], np.arange(0, 1300, 2)
+    expected = matrix.astype(np.int64) @ vector.astype(np.int64)
+    for is_missing in (False, True):
+        candidates.load_multiplication.cache_clear()
+        with monkeypatch.context() as patch:
+            if is_missing:
+                patch.setitem(sys.modules, "simsimd", None)
+            assert candidates.byte_products(matrix, vector, None).tolist() == pytest.approx(expected.tolist())
+            assert candidates.byte_products(matrix, vector, rows).tolist() == pytest.approx(expected[rows].tolist())
+            assert (candidates.load_multiplication() is candidates.multiply_blocks) is is_missing
+    candidates.load_multiplication.cache_clear()

@@ -29,14 +29,16 @@ from bunko.ingest.cluster.tasks import (
     run_task,
 )
 from bunko.ingest.cluster.worker import run_on_worker
-from bunko.ingest.pipeline import ingest
+from bunko.ingest.policy import ImportPolicy
 from bunko.ingest.preparer import Preparer
+from bunko.ingest.run import ImportRun
 from bunko.protocols import Source
-from bunko.records import StoreAddress, WebPage
+from bunko.runtime.installation import install_command
 from bunko.sources import build as build_source
 from bunko.sources.web.pages import PageSource
 from bunko.stores import sqlite
 from bunko.types import Report, SourceEntry, Tool
+from bunko.types.records import StoreAddress, WebPage
 from tests.conftest import Run
 from tests.ingest.stores import dump_library, write_old
 
@@ -112,7 +114,8 @@ def import_folder(
     store = sqlite.build(StoreAddress("sqlite", data / "library.db").location)
     try:
         tool = store.tools.put(Tool("docs", "folder", source=str(docs)))
-        return ingest(store, tool, folder_source(docs), CHUNKER, build(embedder), preparer=preparer, **options)
+        policy = ImportPolicy(preparer=preparer, **options)
+        return ImportRun(store, tool, folder_source(docs), CHUNKER, build(embedder), policy).run()
     finally:
         store.close()
 
@@ -209,7 +212,7 @@ def test_only_a_few_batches_are_in_flight(docs: Path, tmp_path: Path) -> None:
 
 
 def test_a_cancelled_import_keeps_what_was_written_and_stops_its_tasks(docs: Path, tmp_path: Path) -> None:
-    from bunko.observer import ImportProgress, Observer
+    from bunko.runtime.observer import ImportProgress, Observer
 
     for number in range(600):
         write_old(docs / f"{number:04}.txt", f"Kyoto {number}")
@@ -315,7 +318,7 @@ def test_without_ray_one_sentence_says_how_to_install_it(docs: Path, run: Run, m
     monkeypatch.setitem(sys.modules, "ray", None)
     result = run("reindex", "--docs-dir", docs, "--on", "ray")
     assert result.code == 20
-    assert result.err == 'Error: The package ray is not installed\nInstall it with: pip install "bunko[ray]".\n'
+    assert result.err == f"Error: The package ray is not installed\nInstall it with: {install_command('ray')}.\n"
     assert dump_library(docs / ".rag-index") == before
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bunko.ingest.prepare import EntryResult, pack_chunk_terms
 from bunko.ingest.preparer import LocalPreparer
-from bunko.observer import ImportProgress, Observer
+from bunko.runtime.observer import ImportProgress, Observer
 from bunko.text import analyzer, term_codec
 from bunko.types import Chunk
 from tests.ingest.test_cluster import import_folder, write_notes

@@ -20,21 +20,14 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.pack import open_pack
 from bunko.library.paths import paths_for_folder
-from bunko.observer import Observer
 from bunko.protocols import Store
-from bunko.records import EmbeddingUsage, PreparedDocument
+from bunko.runtime.observer import Observer
 from bunko.stores import memory, sqlite
 from bunko.types import Text, Tool
+from bunko.types.records import EmbeddingUsage, PreparedDocument
 from tests.conftest import Opener, Run
 from tests.contracts.documents import prepared
 from tests.loopback import Asked, Loopback, Reply, openai_error
-
-
-@pytest.fixture
-def service() -> Iterator[Loopback]:
-    found = Loopback(768)
-    yield found
-    found.close()
 
 
 def remote(service: Loopback, **more: str) -> dict[str, str]:
@@ -67,13 +60,11 @@ def failing_after(service: Loopback, number: int) -> None:
 
 
 @pytest.mark.parametrize(("files", "sections"), [(100, 7), (100, 1), (30, 1), (250, 3)])
-def test_requests_are_full_and_one_more_checks_that_texts_are_found(
-    files: int, sections: int, service: Loopback, docs: Path, open_docs: Opener
-) -> None:
+def test_requests_are_full(files: int, sections: int, service: Loopback, docs: Path, open_docs: Opener) -> None:
     write(docs, files, sections)
     report = open_docs(**remote(service)).reindex()
     assert report.embedded == report.total_chunks >= files * sections
-    assert len(service.asked) <= -(-report.total_chunks // 100) + 1
+    assert len(service.asked) == -(-report.total_chunks // 100)
     assert sorted(documents(service)) == sorted(set(documents(service)))
 
 
@@ -115,14 +106,14 @@ def test_documents_do_not_wait_without_end_for_a_request_to_be_full(service: Loo
     tool = store.tools.put(Tool("docs"))
     pulled = 0
 
-    def batches() -> Iterator[list[PreparedDocument]]:
+    def batches() -> Iterator[tuple[int, list[PreparedDocument]]]:
         nonlocal pulled
         for number in range(200):
             pulled += 1
-            yield [prepared(f"{number}.md", f"text {number}")]
+            yield number, [prepared(f"{number}.md", f"text {number}")]
 
-    for number, one in enumerate(embed_batches(store, embedder, batches(), list, owner_id=tool.id)):
-        assert one.batch[0].document.uri == f"{number}.md"
+    for number, one in enumerate(embed_batches(store, embedder, batches(), owner_id=tool.id)):
+        assert (one.batch, one.documents[0].document.uri) == (number, f"{number}.md")
         assert pulled - number < 150, "memory is for a few of them"
         store.documents.write(tool.id, upsert=one.documents, vectors=one.vectors, usage=one.usage)
     totals = store.stats.totals(tool.id)
@@ -277,7 +268,7 @@ def test_a_pack_whose_texts_are_embedded_here_is_gone_on_with_and_counted(
             library.packs.import_pack(packed)
         assert len(documents(service)) <= 300 < before
         assert spent(library).texts == 600
-        assert spent(library).calls >= 7
+        assert spent(library).calls == 6
 
 
 def test_texts_too_long_for_the_model_are_told_of_in_the_report(
@@ -290,8 +281,9 @@ def test_texts_too_long_for_the_model_are_told_of_in_the_report(
     assert len(report.notices) == 1
 
 
-def test_a_check_that_cannot_be_made_is_a_notice_and_no_failure(
-    service: Loopback, docs: Path, open_docs: Opener
+@pytest.mark.parametrize("command", ["add", "import"])
+def test_a_command_ends_with_a_check_and_one_that_cannot_be_made_is_a_notice_and_no_failure(
+    command: str, service: Loopback, docs: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(docs, 10)
 
@@ -299,9 +291,31 @@ def test_a_check_that_cannot_be_made_is_a_notice_and_no_failure(
         return openai_error(500, "tired") if asked.texts[0].startswith(openai.QUERY_PREFIX) else None
 
     service.always = refuse_questions
-    report = open_docs(**remote(service)).reindex()
-    assert (report.added, report.embedded) == (10, 10)
-    assert ["not checked" in one and "tired" in one for one in report.notices] == [True]
+    for name, value in remote(service).items():
+        monkeypatch.setenv(name, value)
+    if command == "add":
+        ran = run("add", docs, "--verbose")
+    else:
+        run("tool", "add", "-n", "docs", "-s", docs, "-d", "Pages")
+        ran = run("import", "-n", "docs", "--verbose")
+    assert ran.code == 0
+    problems = [line for line in ran.err.splitlines() if "not checked" in line]
+    assert ["tired" in line for line in problems] == [True]
+    before, _, after = ran.err.partition("Checking that searches find the texts of docs")
+    assert "bm25_query" in after, "the searches of the check are told apart from the import"
+    assert "bm25_query" not in before
+
+
+@pytest.mark.parametrize("command", ["reindex", "search"])
+def test_an_import_alone_asks_no_questions(
+    command: str, service: Loopback, docs: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(docs, 10)
+    for name, value in remote(service).items():
+        monkeypatch.setenv(name, value)
+    words = ["page", "--mode", "bm25"] if command == "search" else []
+    assert run(command, *words, "--docs-dir", docs).code == 0
+    assert [text for text in service.texts() if text.startswith(openai.QUERY_PREFIX)] == []
 
 
 # What is remembered of it
@@ -316,10 +330,13 @@ def test_a_library_remembers_what_was_spent_and_saved(service: Loopback, docs: P
     write(docs, 250)
     library = open_docs(**remote(service))
     library.reindex()
-    assert spent(library) == EmbeddingUsage(250, 3 + 1, 0, 0)
+    assert spent(library) == EmbeddingUsage(250, 3, 0, 0)
     library.reindex(rebuild=True)
-    assert len(service.asked) == 3 + 1 + 1, "all vectors were known; the check asks its questions again"
-    assert spent(library) == EmbeddingUsage(250, 3 + 2, 250, 3)
+    assert len(service.asked) == 3, "all vectors were known"
+    assert spent(library) == EmbeddingUsage(250, 3, 250, 3)
+    library.maintenance.search_problems(["documents"])
+    assert len(service.asked) == 3 + 1, "a check asks its questions"
+    assert spent(library) == EmbeddingUsage(250, 3 + 1, 250, 3)
     assert list(library.status().embedding_usage) == [library.embedder().name]  # type: ignore[union-attr]
 
 
@@ -350,7 +367,7 @@ def test_a_model_of_unknown_size_is_asked_for_it_by_the_first_import_alone(
     environ = remote(service, EMBEDDING_MODEL_LOCAL="own")
     first = open_docs(**environ)
     first.reindex()
-    assert spent(first).calls == len(service.asked) == 3, "its size, its texts, and whether they are found"
+    assert spent(first).calls == len(service.asked) == 2, "its size and its texts"
     service.asked.clear()
     later = open_docs(**environ)
     assert later.search("page", mode="bm25").hits
@@ -377,3 +394,10 @@ def test_what_several_processes_spend_adds_up(tmp_path: Path) -> None:
     assert stores[1].vectors.usage() == {"one": EmbeddingUsage(200, 100, 400, 300)}
     for store in stores:
         store.close()
+
+
+def test_a_tool_that_has_gone_before_the_check_takes_nothing_of_the_report(docs: Path, open_docs: Opener) -> None:
+    write(docs, 1)
+    library = open_docs()
+    report = library.reindex()
+    assert library.maintenance.search_problems(["gone", *report.changed_tools]) == []

@@ -53,7 +53,7 @@ def test_the_concise_form_is_a_part_of_the_detailed_one(garden: Path, open_docs:
 def test_a_result_of_a_presentation_names_its_slide(docs: Path, open_docs: Opener) -> None:
     (docs / "deck.pptx").write_bytes(fixture("deck.pptx"))
     [result] = search_as_assistant(open_docs, docs, query="延滞は一日十円", top_k=1)["results"]
-    assert (result["uri"].rpartition("/")[2], result["place"]) == ("deck.pptx", "slide2")
+    assert (result["file_path"], result["place"]) == ("deck.pptx", "slide2")
 
 
 def test_scores_have_four_decimals(garden: Path, open_docs: Opener) -> None:

@@ -135,7 +135,7 @@ def test_finished_jobs_are_forgotten_after_a_while(
 ) -> None:
     from bunko.interfaces.tools import jobs as jobs_module
 
-    monkeypatch.setattr(jobs_module, "_MAX_FINISHED_JOBS", 2)
+    monkeypatch.setattr(jobs_module, "MAX_FINISHED_JOBS", 2)
     jobs = Jobs(tmp_path)
     for _ in range(5):
         job = jobs.start("import", lambda _: ToolReply("", {}), ToolCall(access, {}))

@@ -72,6 +72,7 @@ def test_tools_are_built_once_until_the_tools_of_the_library_change(docs: Path, 
     assert "Something else" in [other.description for other in registry.tools()]
 
 
+@pytest.mark.slow
 def test_naming_the_toolsets_imports_none_of_them() -> None:
     code = (
         "import sys, bunko.interfaces.tools.toolsets as toolsets;"

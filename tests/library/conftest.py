@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
@@ -44,9 +43,7 @@ def notes_folder(tmp_path: Path) -> Path:
 def packed(open_named: OpenNamed, notes_folder: Path, tmp_path: Path) -> Path:
     """A pack of four documents; the folder is away afterwards."""
     with open_named("home") as library:
-        catalog.add_tool(
-            library.store, "notes", "旅と運用の記録", notes_folder, options=ToolOptions(exclude=("draft*",))
-        )
+        library.tools.add("notes", "旅と運用の記録", notes_folder, options=ToolOptions(exclude=("draft*",)))
         library.import_tools(["notes"])
         library.packs.export_tool("notes", tmp_path / "notes.bunko")
     notes_folder.rename(tmp_path / "away")

@@ -11,10 +11,10 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import LibraryPaths, locate_library
 from bunko.protocols import Digest, Store
-from bunko.records import EmbeddingUsage, ToolStatistics, WebPage
 from bunko.types import Tool
 from bunko.types.access import AuditEntry, Rights, Token
 from bunko.types.outbox import DomainRule, OutboxEntry
+from bunko.types.records import EmbeddingUsage, ToolStatistics, WebPage
 
 TEXTS = {
     "京都.md": "# 京都の寺\n\n秋の京都で寺の庭を巡りました。紅葉にはまだ早い時期でした。\n\n"
@@ -71,7 +71,6 @@ def add_rare_rows(library: Library) -> None:
 
 def digests(store: Store) -> dict[tuple[str, int], Digest]:
     """Return the digest of every table of a store, by table and tool."""
-    assert store.rows is not None
     found: dict[tuple[str, int], Digest] = {}
     for table in store.rows.tables:
         for page in store.rows.pages(table):

@@ -23,7 +23,7 @@ VALID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 
 def add(store: Store, name: str, folder: Path) -> str:
     """Add a tool, and return how assistants see it."""
-    return assistant_name(catalog.add_tool(store, name, "x", folder))
+    return assistant_name(catalog.Tools(store).add(name, "x", folder))
 
 
 @pytest.mark.parametrize(
@@ -101,4 +101,4 @@ def test_the_options_of_a_pack_do_not_choose_the_name(tmp_path: Path) -> None:
         store, foreign, name="日記", description=None, source=None, replace_existing=False
     )
     assert assistant_name(adapted) == "nikki"
-    assert assistant_name(catalog.copy_tool(store, replace(foreign, source=str(tmp_path)))) == "nikki"
+    assert assistant_name(catalog.Tools(store).copy(replace(foreign, source=str(tmp_path)))) == "nikki"

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from bunko.types.tool_options import ToolOptions
 def test_a_folder_is_registered_under_a_name_with_its_description(tmp_path: Path) -> None:
     store = memory.build()
     options = ToolOptions(include=("*.md",), exclude=("drafts/",))
-    made = catalog.add_tool(store, "api-docs", "  How the\nAPI works ", tmp_path, options=options)
+    made = catalog.Tools(store).add("api-docs", "  How the\nAPI works ", tmp_path, options=options)
     assert (made.name, made.description, made.source) == ("api-docs", "How the API works", str(tmp_path))
     assert made.options == options
     assert catalog.get_tool(store, "api-docs") == made
@@ -31,20 +32,21 @@ def test_a_folder_is_registered_under_a_name_with_its_description(tmp_path: Path
 @pytest.mark.parametrize("name", ["", "~docs", "///", "、。"])
 def test_a_name_without_letters_or_of_a_rebuild_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be a tool's name"):
-        catalog.add_tool(memory.build(), name, "x", tmp_path)
+        catalog.Tools(memory.build()).add(name, "x", tmp_path)
 
 
 def test_names_that_would_look_the_same_to_an_assistant_are_refused_with_both(tmp_path: Path) -> None:
     store = memory.build()
-    catalog.add_tool(store, "api docs", "x", tmp_path)
+    catalog.Tools(store).add("api docs", "x", tmp_path)
     with pytest.raises(SettingsError, match="'API_docs' and 'api docs'"):
-        catalog.add_tool(store, "API_docs", "x", tmp_path)
+        catalog.Tools(store).add("API_docs", "x", tmp_path)
     with pytest.raises(SettingsError, match="already"):
-        catalog.add_tool(store, "api docs", "x", tmp_path)
+        catalog.Tools(store).add("api docs", "x", tmp_path)
     with pytest.raises(SettingsError, match="'API docs' and 'api docs' differ only in case"):
-        catalog.add_tool(store, "API docs", "x", tmp_path)
+        catalog.Tools(store).add("API docs", "x", tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a/b", "api docs", "a" * 70, "日記", "📚"])
 def test_a_name_that_assistants_would_not_accept_is_taken_and_told_as_they_see_it(name: str, tmp_path: Path) -> None:
     added = bunko(tmp_path, "tool", "add", "-n", name, "-d", "x y", "-s", str(tmp_path))
@@ -57,34 +59,54 @@ def test_a_name_that_assistants_would_not_accept_is_taken_and_told_as_they_see_i
 def test_a_file_in_the_place_of_a_folder_is_called_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A\n")
     with pytest.raises(SourceError, match=r"a\.md is a file, not a folder"):
-        catalog.add_tool(memory.build(), "docs", "x", tmp_path / "a.md")
+        catalog.Tools(memory.build()).add("docs", "x", tmp_path / "a.md")
 
 
 def test_a_tool_needs_a_description_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="description"):
-        catalog.add_tool(memory.build(), "docs", " ", tmp_path)
+        catalog.Tools(memory.build()).add("docs", " ", tmp_path)
     with pytest.raises(SourceError, match="no folder"):
-        catalog.add_tool(memory.build(), "docs", "x", tmp_path / "nowhere")
+        catalog.Tools(memory.build()).add("docs", "x", tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["../../*", "..", "guide/../../x.md", "!../x", "./a.md", "..\\x", "", " ", "C:\\docs\\*.md", "~/a.md", "\0"],
+)
+@pytest.mark.parametrize("option", ["include", "exclude"])
+def test_a_pattern_that_no_file_of_the_folder_can_match_is_refused(option: str, pattern: str, tmp_path: Path) -> None:
+    store = memory.build()
+    catalog.Tools(store).add("docs", "x", tmp_path)
+    values: dict[str, Any] = {option: ("*.md", pattern)}
+    options = ToolOptions(**values)
+    with pytest.raises(SettingsError, match="no file in the folder"):
+        catalog.Tools(store).add("other", "x", tmp_path, options=options)
+    with pytest.raises(SettingsError, match="no file in the folder"):
+        catalog.Tools(store).update("docs", **values)
+    assert catalog.tools(store)[0].options.include == ()
+    accepted = ("*.md", "/guide/**", "!draft.md", "a..b.md", "..md", "x/", ".hidden", r"\#1.md", "[ab]?.md")
+    values = {option: accepted}
+    assert getattr(catalog.Tools(store).update("docs", **values).options, option) == accepted
 
 
 def test_a_name_or_description_that_a_person_cannot_read_is_refused_or_cleaned(tmp_path: Path) -> None:
     store = memory.build()
     for name in ("notes\n", "no\u202etes", "no\u200btes", "n" * 101):
         with pytest.raises(SettingsError, match="invisible characters"):
-            catalog.add_tool(store, name, "記録", tmp_path)
+            catalog.Tools(store).add(name, "記録", tmp_path)
     with pytest.raises(SettingsError, match="1,001 characters"):
-        catalog.add_tool(store, "notes", "x" * 1001, tmp_path)
-    tool = catalog.add_tool(store, "notes", " 旅の\n記\u202e録\x07 ", tmp_path)
+        catalog.Tools(store).add("notes", "x" * 1001, tmp_path)
+    tool = catalog.Tools(store).add("notes", " 旅の\n記\u202e録\x07 ", tmp_path)
     assert tool.description == "旅の 記録"
-    assert catalog.update_tool(store, "notes", description="a\u200b\r\nb").description == "a b"
+    assert catalog.Tools(store).update("notes", description="a\u200b\r\nb").description == "a b"
 
 
 def test_a_tool_is_changed_hidden_and_removed_by_name(tmp_path: Path) -> None:
     store = memory.build()
-    catalog.add_tool(store, "docs", "old", tmp_path)
+    catalog.Tools(store).add("docs", "old", tmp_path)
     store.tools.put(Tool("~docs"))
-    assert catalog.update_tool(store, "docs", description="new").description == "new"
-    assert catalog.set_tool_active(store, "docs", active=False).active is False
+    assert catalog.Tools(store).update("docs", description="new").description == "new"
+    assert catalog.Tools(store).set_active("docs", active=False).active is False
     catalog.delete_tool(store, "docs")
     assert store.tools.all() == []
     with pytest.raises(UnknownName, match="no tool called 'docs'"):

@@ -40,10 +40,9 @@ def long_text(word: str) -> str:
     [
         {"EMBEDDING_PROVIDER": "gemini"},
         {"EMBEDDING_PROVIDER": "openai"},
-        {"EMBEDDING_PROVIDER": "local", "LMSTUDIO_BASE_URL": "http://127.0.0.1:9/v1"},
         {"EMBEDDING_PROVIDER": "transformers", "BUNKO_EMBEDDING_MODEL_TRANSFORMERS": "/nowhere"},
     ],
-    ids=["no key or package", "no key", "server off", "no model"],
+    ids=["no key or package", "no key", "no model"],
 )
 def test_a_first_import_that_fails_leaves_the_choice_open(
     settings: dict[str, str], docs: Path, open_docs: Opener
@@ -54,6 +53,17 @@ def test_a_first_import_that_fails_leaves_the_choice_open(
     library = open_docs()
     report = library.reindex()
     assert (report.added, report.notices) == (1, [])
+    answer = library.search("京都")
+    assert (answer.mode, len(answer.hits), answer.notices) == ("hybrid", 1, [])
+
+
+def test_a_first_import_without_its_service_leaves_the_choice_open(docs: Path, open_docs: Opener) -> None:
+    put(docs, "a.md", "京都")
+    settings = {"EMBEDDING_PROVIDER": "local", "LMSTUDIO_BASE_URL": "http://127.0.0.1:9/v1"}
+    assert open_docs(**settings, BUNKO_RETRY_MAX_RETRIES="0").reindex().added == 1
+    library = open_docs()
+    report = library.reindex()
+    assert (report.unchanged, report.embedded, report.notices) == (1, 1, [])
     answer = library.search("京都")
     assert (answer.mode, len(answer.hits), answer.notices) == ("hybrid", 1, [])
 

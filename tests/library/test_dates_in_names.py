@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.records import Filter
+from bunko.types.records import Filter
 from tests.conftest import Opener, Run
 
 

@@ -13,7 +13,7 @@ from bunko import indexes
 from bunko.embedders import hashing
 from bunko.indexes.embedded import codes
 from bunko.indexes.embedded.view import EmbeddedView
-from bunko.library import catalog, doctor
+from bunko.library import doctor
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.types import Tool
@@ -71,8 +71,8 @@ def test_a_vanished_folder_and_a_tool_without_documents_are_warnings_that_name_t
     empty.mkdir()
     (docs / "寺.md").write_text("# 京都の寺\n\n秋の京都で寺の庭を巡った日の記録です。\n", encoding="utf-8")
     with open_library(locate_library(library=place, environ={}), environ={}) as library:
-        catalog.add_tool(library.store, "notes", "旅行の記録", docs)
-        catalog.add_tool(library.store, "later", "Not yet", empty)
+        library.tools.add("notes", "旅行の記録", docs)
+        library.tools.add("later", "Not yet", empty)
         library.import_tools(["notes"], "new")
         docs.rename(tmp_path / "moved")
         warnings = {

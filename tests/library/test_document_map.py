@@ -16,8 +16,8 @@ from bunko.library.library import Library
 from bunko.library.map_groups import MAX_GROUPS, group_points
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.records import ListedDocument
 from bunko.types import LineSpan, Tool
+from bunko.types.records import ListedDocument
 
 SUBJECTS = {
     "sea": "The tide comes in and the boats leave the harbour for the open sea.",

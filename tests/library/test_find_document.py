@@ -26,6 +26,18 @@ def library(docs: Path, open_docs: Opener) -> Library:
     return open_docs()
 
 
+def test_a_name_that_no_path_has_may_be_a_title_or_an_alias(docs: Path, library: Library) -> None:
+    (docs / "garden.md").write_text(
+        "---\naliases: [しおみ, The yard]\n---\n# 庭の手帳\n\n## 春\n\n種をまく。\n", encoding="utf-8"
+    )
+    library.reindex()
+    for name in ("しおみ", "the yard", "庭の手帳", "[[しおみ]]"):
+        assert library.documents.find(name).document.uri == "garden.md"
+    assert library.documents.find("しおみ#春").citation == library.documents.find("[[しおみ#春]]").citation
+    with pytest.raises(UnknownName):
+        library.documents.find("しおみ.md")
+
+
 @pytest.mark.parametrize(
     ("location", "first", "last"),
     [

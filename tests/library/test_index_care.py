@@ -182,12 +182,20 @@ def test_an_address_that_is_no_server_is_a_settings_error(imported: Path, open_d
         open_with_chroma(open_docs, url)
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks into /proc")
+def test_a_library_that_cannot_be_opened_leaves_no_file_open(imported: Path, open_docs: Opener) -> None:
+    with pytest.raises(SettingsError):
+        open_with_chroma(open_docs, "ftp://example.com")
+    files = {file.resolve() for file in Path("/proc/self/fd").iterdir()}
+    assert not [file for file in files if file.is_relative_to(imported)]
+
+
 @pytest.mark.skipif(find_spec("chromadb") is not None, reason="chromadb is installed here")
 def test_files_without_the_package_are_a_notice_that_names_the_extra(imported: Path, open_docs: Opener) -> None:
     put(imported, "late.md", "# 奈良\n奈良の鹿と大仏")
     with open_docs(BUNKO_INDEX_KIND="chroma") as library:
         report = library.reindex()
-        assert "pip install 'bunko[chroma]'" in report.notices[0]
+        assert 'pip install "bunko[chroma]"' in report.notices[0]
         assert library.search("奈良の鹿", mode="semantic").hits[0].uri == "late.md"
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bunko import array_file
 from bunko.errors import LibraryReadOnly, SourceError, UnknownName
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.observer import Observer
+from bunko.runtime import array_file
+from bunko.runtime.observer import Observer
 from bunko.search.passages import extract_passages
 from bunko.types import Tool
 from tests.conftest import Opener
@@ -216,7 +216,6 @@ def test_an_unknown_tool_is_named_with_the_known_ones(docs: Path, open_docs: Ope
 def test_searches_are_logged_only_when_asked(docs: Path, open_docs: Opener, caplog: pytest.LogCaptureFixture) -> None:
     put(docs, "a.md", "京都")
     with caplog.at_level(logging.INFO, logger="bunko.retrieve"):
-        logging.getLogger("bunko").propagate = True
         open_docs().search("京都", mode="hybrid")
         assert "RAG retrieve" not in caplog.text
         open_docs(RAG_DEBUG_LOG_ENABLED="true").search("京都", mode="hybrid")
@@ -227,7 +226,6 @@ def test_searches_are_logged_only_when_asked(docs: Path, open_docs: Opener, capl
 def test_timers_name_the_real_parts(docs: Path, open_docs: Opener, caplog: pytest.LogCaptureFixture) -> None:
     put(docs, "a.md", "京都")
     with caplog.at_level(logging.DEBUG, logger="bunko"):
-        logging.getLogger("bunko").propagate = True
         open_docs().search("京都", mode="hybrid")
     for name in ("file_scan", "chunk_split", "hash_compute", "sqlite_write", "reindex_total", "query_embedding",
                  "vector_query", "bm25_query", "search_total"):  # fmt: skip
@@ -293,7 +291,7 @@ def test_a_large_index_file_that_rots_is_made_anew_at_the_next_search(
     data[at : at + 4] = b"\x7f\x7f\x7f\x7f"
     path.write_bytes(data)
     again.close()
-    monkeypatch.setattr(array_file, "_MAX_VERIFIED_BYTES", 0)  # as for a file too large to be checked when it is opened
+    monkeypatch.setattr(array_file, "MAX_VERIFIED_BYTES", 0)  # as for a file too large to be checked when it is opened
     assert [hit.uri for hit in open_docs().search("京都 寺").hits] == ["a.md"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ import pytest
 from bunko.errors import LibraryError, LibraryMismatch, SettingsError, SourceError
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.stores.sql import fact_cache
+from bunko.types.records import Filter
 from tests.conftest import Opener
 from tests.library.test_library import counts, put
 
@@ -98,3 +102,24 @@ def test_a_library_that_was_moved_away_is_not_created_anew(tmp_path: Path, docs:
         assert not home.exists()
         (tmp_path / "away").rename(home)
         assert library.reindex().added == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no such permissions")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_index_files_may_be_read_by_those_who_may_read_the_library(
+    mode: int, docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fact_cache, "MIN_SAVED_DOCUMENTS", 1)
+    put(docs, "a.md", "京都")
+    library = open_docs()
+    library.paths.database.chmod(mode)
+    library.reindex()
+    assert library.search("京都", where=Filter(path="*.md")).hits
+    for number in range(9):
+        put(docs, f"more {number}.md", f"奈良 {number}")
+    library.reindex()
+    library.maps.build(library.tools(), "pca")
+    suffixes = {".segment", ".facts", ".arrays"}
+    files = [path for path in library.paths.database.parent.rglob("*") if path.suffix in suffixes]
+    assert {path.suffix for path in files} == suffixes
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {mode}

@@ -136,7 +136,7 @@ def test_a_file_with_the_time_of_an_earlier_version_is_compared_with_the_last_on
 
 
 def test_an_import_that_was_stopped_leaves_the_rest_to_the_next_search(docs: Path, open_docs: Opener) -> None:
-    from bunko.observer import Observer
+    from bunko.runtime.observer import Observer
 
     for index in range(250):  # more than one transaction
         put(docs, f"{index:03}.md", f"京都の寺{index}")
@@ -179,7 +179,7 @@ def test_a_large_file_that_was_just_written_is_read_once(
 
     clock = Clock()
     monkeypatch.setattr(entries, "time", clock)
-    monkeypatch.setattr(entries, "_LARGE_BYTES", 10)
+    monkeypatch.setattr(entries, "LARGE_BYTES", 10)
     memos = tmp_path / "memos.jsonl"
     memos.write_text(json.dumps({"title": "memo", "text": "京都の寺"}), encoding="utf-8")
     library = open_named("library")

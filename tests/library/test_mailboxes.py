@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bunko.library.library import Library
-from bunko.records import Filter
 from bunko.search.reading import ReadRequest
+from bunko.types.records import Filter
 from tests.conftest import Opener
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "formats"
@@ -81,10 +81,11 @@ def test_only_the_messages_that_changed_are_imported_again(docs: Path, open_docs
     assert counts(library) == (0, 0, 2, 0, 1)
 
 
+@pytest.mark.slow
 def test_worker_processes_read_mailboxes_and_vaults(
     docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bunko.ingest.preparer._MIN_BYTES_FOR_WORKERS", 1)
+    monkeypatch.setattr("bunko.ingest.preparer.MIN_BYTES_FOR_WORKERS", 1)
     shutil.copy(FIXTURES / "letters.mbox", docs)
     (docs / ".obsidian").mkdir()
     (docs / "note.md").write_text("A note with a #tag.\n", encoding="utf-8")

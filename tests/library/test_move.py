@@ -17,7 +17,7 @@ from bunko.library.moving import copy_rows
 from bunko.library.moving.move import Mover, MoveResult
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.observer import Observer
+from bunko.runtime.observer import Observer
 from bunko.types import Tool
 from tests.library.full_library import answers, digests, make_library, place
 
@@ -59,8 +59,8 @@ def kill_while_copying() -> Observer:
 def test_everything_is_the_same_after_a_move(folder: Path, tmp_path: Path) -> None:
     with open_folder(folder) as library:
         before, found = digests(library.store), answers(library)
-        values, usage = library.store.rows.values(), library.store.vectors.usage()  # type: ignore[union-attr]
-        ids, library_id = library.store.rows.last_ids(), library.store.id  # type: ignore[union-attr]
+        values, usage = library.store.rows.values(), library.store.vectors.usage()
+        ids, library_id = library.store.rows.last_ids(), library.store.id
         result = mover(library, folder).move(f"sqlite:{tmp_path / 'new' / 'moved.db'}")
     assert result.comparison.searches == 5
     assert result.comparison.languages == {"ja", "en"}
@@ -69,7 +69,6 @@ def test_everything_is_the_same_after_a_move(folder: Path, tmp_path: Path) -> No
         assert library.store.location == str(tmp_path / "new" / "moved.db")
         assert digests(library.store) == before
         assert answers(library) == found
-        assert library.store.rows is not None
         notes = library.resolve_tool("notes")
         # The index file is a new one.
         assert library.store.rows.values() == values | {
@@ -114,7 +113,7 @@ def test_the_way_back_is_the_same_command(folder: Path, tmp_path: Path) -> None:
 def test_an_interrupted_move_switches_nothing_and_the_next_one_continues(
     folder: Path, tmp_path: Path, kill_while_copying: Observer, monkeypatch: pytest.MonkeyPatch, changed: bool
 ) -> None:
-    monkeypatch.setattr("bunko.stores.sql.rows._PAGE_ROWS", 3)
+    monkeypatch.setattr("bunko.stores.sql.rows.PAGE_ROWS", 3)
     to = f"sqlite:{tmp_path / 'moved.db'}"
     with pytest.raises(Killed):
         move(folder, to, kill_while_copying)
@@ -214,7 +213,7 @@ def test_what_is_written_without_a_lock_during_the_move_is_not_lost(folder: Path
     move(folder, f"sqlite:{tmp_path / 'moved.db'}", Observer(on_step=edit))
     with open_folder(folder) as library:
         assert library.resolve_tool("notes").options.search == {"k1": 1.5}
-        assert "一度だけ" in [search.query for search in library.logged_searches()]
+        assert "一度だけ" in [search.query for search in library.searches.log.all()]
 
 
 def test_a_copy_that_differs_is_not_switched_to(folder: Path, tmp_path: Path) -> None:
@@ -235,14 +234,14 @@ def test_a_copy_that_differs_is_not_switched_to(folder: Path, tmp_path: Path) ->
 def test_ranks_that_differ_are_not_switched_to(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from bunko.library.moving import sample_searches
 
-    original, calls = sample_searches._search, []
+    original, calls = sample_searches.search_sample, []
 
     def change_second(*arguments):  # type: ignore[no-untyped-def]
         calls.append(1)
         words, nearest, fused = original(*arguments)
         return words, nearest, [(chunk, score + 0.001 * (len(calls) % 2)) for chunk, score in fused]
 
-    monkeypatch.setattr(sample_searches, "_search", change_second)
+    monkeypatch.setattr(sample_searches, "search_sample", change_second)
     with pytest.raises(LibraryError, match="ranks differently"):
         move(folder, f"sqlite:{tmp_path / 'moved.db'}")
     with open_folder(folder) as library:

@@ -10,7 +10,6 @@ import pytest
 
 from bunko.errors import SourceError, UnknownName
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
@@ -106,7 +105,7 @@ def test_a_search_of_a_disabled_tool_answers_and_names_the_command_that_enables_
     library: Library, tmp_path: Path
 ) -> None:
     (tmp_path / "moved").rename(tmp_path / "docs")
-    catalog.set_tool_active(library.store, "日記", active=False)
+    library.tools.set_active("日記", active=False)
     command = f"bunko tool enable -n '日記' --library {tmp_path / 'library'}"
     answer = library.search("京都", tool="nikki")
     assert answer.hits
@@ -121,7 +120,7 @@ def test_a_search_of_a_disabled_tool_answers_and_names_the_command_that_enables_
 def test_memos_that_are_disabled_are_enabled_rather_than_imported_again(library: Library, tmp_path: Path) -> None:
     (tmp_path / "memo.txt").write_text("* [2024-01-15] 会議\n予算を決めた。\n", encoding="utf-8")
     library.add(tmp_path / "memo.txt", name="memos", kind="memos")
-    catalog.set_tool_active(library.store, "memos", active=False)
+    library.tools.set_active("memos", active=False)
     with pytest.raises(UnknownName) as caught:
         library.tags(kinds=("memos",))
     assert caught.value.hint == f"To enable memos: bunko tool enable -n memos --library {tmp_path / 'library'}"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bunko import array_file
 from bunko.indexes.embedded import segment
 from bunko.indexes.embedded.index import EmbeddedIndex
+from bunko.runtime import array_file
 from tests.conftest import Opener, Run
 
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bunko.embedders import as_remote
 from bunko.errors import EmbedderError
 from bunko.library import outages
 from bunko.library.library import Library
-from tests.conftest import Opener, Run
+from tests.conftest import Opener, Ran, Run
 from tests.library.test_library import put
 from tests.loopback import Asked, Loopback, Reply, openai_error
-
-
-@pytest.fixture
-def service() -> Iterator[Loopback]:
-    found = Loopback(768)
-    yield found
-    found.close()
 
 
 def remote(service: Loopback, **more: str) -> dict[str, str]:
@@ -38,7 +33,7 @@ def counts(library: Library) -> tuple[int, int]:
 
 
 def end_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outages, "_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(outages, "PAUSE_SECONDS", 0.0)
 
 
 def test_words_answer_at_once_and_the_next_search_does_not_even_ask(
@@ -54,6 +49,7 @@ def test_words_answer_at_once_and_the_next_search_does_not_even_ask(
         assert (answer.mode, [hit.uri for hit in answer.hits]) == ("bm25", ["a.md"])
         assert ["Only words were searched" in notice for notice in answer.notices] == [True]
         assert "out of order" in answer.notices[0]
+        assert 0.6 <= answer.hits[0].score <= 1, "what a client's threshold lets through as well"
     assert len(service.asked) == 1, "neither a retry nor a second attempt"
     another = open_docs(**remote(service))
     assert another.search("京都").mode == "bm25"
@@ -136,9 +132,9 @@ def test_an_import_goes_on_by_words_and_the_next_one_computes_the_vectors(
     (notice,) = report.notices
     assert "documents without vectors" in notice
     assert "out of order" in notice
-    assert ["no vectors yet" in one.message for one in library.maintenance.diagnose() if one.state == "warning"] == [
-        True
-    ]
+    warnings = [finding.message for finding in library.maintenance.diagnose() if finding.state == "warning"]
+    assert warnings[0] == "some documents have no vectors yet"
+    assert ["vector search was not checked" in message for message in warnings[1:]] == [True]
     service.always = lambda _: None
     report = library.reindex()
     assert (report.unchanged, report.embedded, report.notices) == (151, 150, [])
@@ -276,6 +272,80 @@ def test_a_first_search_while_the_service_is_away_imports_by_words(
         library = open_docs(**settings)
         answer = library.search("京都")
         assert ([hit.uri for hit in answer.hits], len(answer.notices)) == (["a.md"], 1)
+
+
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of LM Studio in the settings; its port refuses connections."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        settings = {"EMBEDDING_PROVIDER": "local", "LMSTUDIO_BASE_URL": address, "BUNKO_RETRY_MAX_RETRIES": "0"}
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        yield address
+
+
+def import_folder(docs: Path, run: Run, library: Path) -> Ran:
+    run("tool", "add", "-n", "notes", "-d", "覚え書き", "-s", docs, "--library", library)
+    return run("import", "-n", "notes", "--library", library)
+
+
+@pytest.mark.parametrize("command", ["reindex", "add", "import"])
+def test_a_first_import_goes_on_by_words_while_the_service_is_not_started(
+    docs: Path, run: Run, tmp_path: Path, stopped: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(docs, "a.md", "京都の話")
+    library = tmp_path / "library"
+    place = ("--docs-dir", docs) if command == "reindex" else ("--library", library)
+    match command:
+        case "reindex":
+            imported = run("reindex", *place)
+        case "add":
+            imported = run("add", docs, "-d", "覚え書き", *place)
+        case _:
+            imported = import_folder(docs, run, library)
+    assert imported.code == 0, imported.err
+    assert "documents without vectors, which are found by their words" in imported.out + imported.err
+    assert "Connection refused" in imported.out + imported.err
+    found = run("search", "京都", *place)
+    assert (found.code, "a.md" in found.out) == (0, True)
+    service = Loopback(768)
+    try:
+        monkeypatch.setenv("LMSTUDIO_BASE_URL", f"{service.address}/v1")
+        again = run("reindex", *place)
+        assert (again.code, "without vectors" in again.out + again.err) == (0, False)
+        shown = run("search", "京都", *place, "--json").json()
+        assert shown["mode"] == "hybrid"
+    finally:
+        service.close()
+
+
+def test_a_model_of_unknown_size_is_asked_once_while_the_service_is_not_started(
+    docs: Path, open_docs: Opener, stopped: str
+) -> None:
+    for number in range(150):
+        put(docs, f"{number}.md", f"京都の話 {number}")
+    settings = {"EMBEDDING_PROVIDER": "local", "LMSTUDIO_BASE_URL": stopped, "BUNKO_RETRY_MAX_RETRIES": "0"}
+    library = open_docs(**settings, EMBEDDING_MODEL_LOCAL="of-unknown-size")
+    embedder = as_remote(library.embedder())
+    assert embedder is not None
+    for _ in range(2):
+        calls = embedder.stats.calls
+        (notice,) = library.reindex().notices
+        assert "documents without vectors" in notice
+        assert embedder.stats.calls == calls + 1
+    assert len(library.search("京都").hits) > 0
+
+
+def test_a_service_without_its_key_is_still_an_error_of_the_first_import(
+    docs: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(docs, "a.md", "京都の話")
+    monkeypatch.setenv("EMBEDDING_PROVIDER", "openai")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    ran = run("reindex", "--docs-dir", docs)
+    assert (ran.code, "OPENAI_API_KEY" in ran.err) == (5, True)
 
 
 def test_without_an_embedder_in_the_settings_a_tool_keeps_the_bundled_one(docs: Path, open_docs: Opener) -> None:

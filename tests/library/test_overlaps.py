@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
@@ -65,7 +64,7 @@ def test_two_documents_of_one_folder_are_not_announced_and_a_shared_one_is(libra
     (notes / "e.md").write_text(TEXT, encoding="utf-8")
     for name, include in (("a", ["/a.md"]), ("e", ["/e.md"]), ("both", ["/a.md", "/e.md"])):
         options = ToolOptions(include=tuple(include), exclude=("/*/",))
-        catalog.add_tool(library.store, name, "x", notes, options=options)
+        library.tools.add(name, "x", notes, options=options)
     a, both, e = library.tools()
     assert library.maintenance.overlap_notices(e) == [f"both reads {notes} too. {BOTH}"]
     found = [notice.partition(";")[0] for notice in library.maintenance.overlap_notices(both)]
@@ -76,14 +75,14 @@ def test_two_documents_of_one_folder_are_not_announced_and_a_shared_one_is(libra
 
 def test_the_command_keeps_what_the_other_tool_leaves_out_already(library: Library, notes: Path) -> None:
     library.add(notes, name="all")
-    catalog.update_tool(library.store, "all", exclude=["drafts/"])
+    library.tools.update("all", exclude=["drafts/"])
     [notice] = library.maintenance.overlap_notices(library.add(notes / "work", name="work"))
     assert "--exclude drafts/ --exclude /work/" in notice
 
 
 def test_a_folder_that_the_other_tool_does_not_read_is_not_announced(library: Library, notes: Path) -> None:
     library.add(notes, name="all")
-    catalog.update_tool(library.store, "all", exclude=["/work/"])
+    library.tools.update("all", exclude=["/work/"])
     assert library.maintenance.overlap_notices(library.add(notes / "work", name="work")) == []
     assert (
         library.maintenance.overlap_notices(library.add(notes / "data", name="data")) == []
@@ -97,7 +96,7 @@ def test_a_folder_that_the_other_tool_does_not_read_is_not_announced(library: Li
 
 def test_folders_side_by_side_and_tools_that_nobody_searches_are_not_announced(library: Library, notes: Path) -> None:
     library.add(notes, name="all")
-    catalog.set_tool_active(library.store, "all", active=False)
+    library.tools.set_active("all", active=False)
     (notes.parent / "notes2").mkdir()
     for source in (notes / "work", notes.parent / "notes2"):
         assert library.maintenance.overlap_notices(library.add(source, name=source.name)) == []

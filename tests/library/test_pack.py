@@ -60,7 +60,7 @@ def test_a_pack_follows_no_folder_until_the_user_chooses_one(
         assert answer.notices == []
     assert there.reindex().unchanged == 8
     assert [status.source_state for status in there.status().tools] == ["ok", "ok"]
-    catalog.update_tool(there.store, "notes", source=notes_folder)
+    there.tools.update("notes", source=notes_folder)
     assert "secret.md" in [hit.uri for hit in there.search("誰にも見せない秘密", tool="notes").hits]
 
 
@@ -127,9 +127,9 @@ def test_an_existing_tool_is_replaced_only_on_request_and_then_follows_no_folder
     other.mkdir()
     (other / "kobe.md").write_text("# 神戸\n\n神戸の港から船に乗った日の、少し長めの記録です。", encoding="utf-8")
     there = open_named("there")
-    catalog.add_tool(there.store, "notes", "前からあるもの", other)
+    there.tools.add("notes", "前からあるもの", other)
     there.import_tools(["notes"])
-    catalog.set_tool_active(there.store, "notes", active=False)
+    there.tools.set_active("notes", active=False)
     before = library_contents(there)
     with pytest.raises(SettingsError, match="already") as refused:
         import_pack_file(there, packed)
@@ -174,7 +174,7 @@ def test_a_library_that_cuts_or_embeds_otherwise_makes_its_own_from_the_texts(
     _, report = import_pack_file(there, packed)
     assert "chunked again" in report.notices[0]
     (tmp_path / "away").rename(notes_folder)
-    catalog.add_tool(fresh.store, "notes", "旅と運用の記録", notes_folder)
+    fresh.tools.add("notes", "旅と運用の記録", notes_folder)
     fresh.import_tools(["notes"])
     assert answers(there, "notes") == answers(fresh, "notes")
     bare = open_named("bare", EMBEDDING_PROVIDER="none")
@@ -187,7 +187,7 @@ def test_a_pack_without_vectors_is_embedded_where_it_arrives(
     open_named: OpenNamed, notes_folder: Path, tmp_path: Path
 ) -> None:
     bare, there = open_named("bare", EMBEDDING_PROVIDER="none"), open_named("there")
-    catalog.add_tool(bare.store, "notes", "記録", notes_folder)
+    bare.tools.add("notes", "記録", notes_folder)
     bare.import_tools(["notes"])
     bare.packs.export_tool("notes", tmp_path)
     _, report = import_pack_file(there, tmp_path / "notes.bunko")
@@ -200,7 +200,7 @@ def test_a_tool_that_wants_no_vectors_gets_none_where_it_arrives(
     open_named: OpenNamed, notes_folder: Path, tmp_path: Path
 ) -> None:
     home, there = open_named("home"), open_named("there")
-    catalog.add_tool(home.store, "notes", "記録", notes_folder, options=ToolOptions(embedder="none"))
+    home.tools.add("notes", "記録", notes_folder, options=ToolOptions(embedder="none"))
     home.import_tools(["notes"])
     home.packs.export_tool("notes", tmp_path)
     _, report = import_pack_file(there, tmp_path / "notes.bunko")
@@ -224,7 +224,7 @@ def test_an_export_replaces_a_pack_but_nothing_else_and_leaves_nothing_half_writ
     assert not list(tmp_path.rglob("*.tmp"))
     empty = tmp_path / "empty"
     empty.mkdir()
-    catalog.add_tool(home.store, "empty", "何もない", empty)
+    home.tools.add("empty", "何もない", empty)
     with pytest.raises(LibraryError, match="no documents yet"):
         home.packs.export_tool("empty", tmp_path)
     with pytest.raises(UnknownName, match="No tool was named"):
@@ -233,7 +233,7 @@ def test_an_export_replaces_a_pack_but_nothing_else_and_leaves_nothing_half_writ
 
 def test_a_pack_names_no_secret_and_no_setting(open_named: OpenNamed, notes_folder: Path, tmp_path: Path) -> None:
     with open_named("home", OPENAI_API_KEY="sk-hidden", BUNKO_TOKEN="let-me-in") as library:
-        catalog.add_tool(library.store, "notes", "記録", notes_folder)
+        library.tools.add("notes", "記録", notes_folder)
         library.import_tools(["notes"])
         _, path, _ = library.packs.export_tool("notes", tmp_path)
     _, manifest, body = path.read_bytes()[:-32].split(b"\n", 2)

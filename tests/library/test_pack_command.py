@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bunko.library import catalog
-from bunko.observer import Observer
+from bunko.runtime.observer import Observer
 from tests.conftest import Run
 from tests.library.packs import OpenNamed, answers, import_pack_file, library_contents
 
@@ -41,13 +41,8 @@ def answer_at_a_terminal(tmp_path: Path, answer: str, *arguments: str | Path) ->
     return process.returncode, shown.decode()
 
 
-@pytest.mark.parametrize(
-    "failpoint",
-    [
-        "store.swapped",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("pack.batch", "store.document", "store.commit:3")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("failpoint", ["store.swapped", "pack.batch", "store.document", "store.commit:3"])
 def test_a_killed_import_leaves_the_old_tool_and_the_next_one_is_whole(
     open_named: OpenNamed, packed: Path, tmp_path: Path, failpoint: str
 ) -> None:
@@ -55,7 +50,7 @@ def test_a_killed_import_leaves_the_old_tool_and_the_next_one_is_whole(
     other.mkdir()
     (other / "kobe.md").write_text("# 神戸\n\n神戸の港から船に乗った日の、少し長めの記録です。", encoding="utf-8")
     with open_named("there") as there:
-        catalog.add_tool(there.store, "notes", "前からあるもの", other)
+        there.tools.add("notes", "前からあるもの", other)
         there.import_tools(["notes"])
         before = answers(there, "notes")
     killed = bunko(
@@ -82,6 +77,7 @@ def test_a_killed_import_leaves_the_old_tool_and_the_next_one_is_whole(
     assert answers(new, "notes") == answers(open_named("home"), "notes")
 
 
+@pytest.mark.slow
 def test_the_next_export_removes_what_a_killed_one_left(open_named: OpenNamed, packed: Path, tmp_path: Path) -> None:
     place = tmp_path / "stick"
     place.mkdir()
@@ -106,6 +102,7 @@ def test_an_interrupted_import_leaves_the_library_as_it_was(open_named: OpenName
     assert answers(there, "first") == answers(open_named("home"), "notes")
 
 
+@pytest.mark.slow
 def test_a_rebuild_does_not_go_on_from_what_a_killed_import_left(
     open_named: OpenNamed, packed: Path, tmp_path: Path
 ) -> None:
@@ -183,6 +180,7 @@ def test_a_refused_pack_leaves_no_new_library_behind(run: Run, packed: Path, tmp
     assert run("tool", "ls", "--library", place).out == "notes\n"
 
 
+@pytest.mark.slow
 def test_a_pack_is_not_imported_under_the_name_of_a_built_in_tool(packed: Path, tmp_path: Path) -> None:
     refused = bunko(tmp_path, "import-pack", packed, "-y", "-n", "search", "--library", tmp_path / "there")
     assert refused.returncode == 2

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bunko.errors import QueryError
-from bunko.records import Filter
-from bunko.search.request import MAX_HITS, RANKING_OPTIONS, RankRequest, SearchRequest
+from bunko.search.request import MAX_HITS, SearchRequest
 from bunko.stores.sqlite.connection import SqliteDatabase
+from bunko.types.records import Filter
 from tests.conftest import Opener
 
 FILLER = "この文は一つの塊になるだけの長さを保つために、少し長めに書かれている。" * 3
@@ -24,11 +24,6 @@ def sections(docs: Path) -> Path:
     (docs / "a.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     (docs / "b.md").write_text(f"---\ndate: 2024-01-15\n---\n# 旅\n\n索引と京都の話。{FILLER}\n", encoding="utf-8")
     return docs
-
-
-def test_every_ranking_option_can_be_requested_and_resolved() -> None:
-    assert set(RANKING_OPTIONS) <= set(SearchRequest.__slots__)
-    assert set(RANKING_OPTIONS) <= set(RankRequest.__slots__)
 
 
 def test_without_a_budget_a_page_has_the_hits_of_a_search(sections: Path, open_docs: Opener) -> None:
@@ -99,7 +94,11 @@ def test_a_cursor_is_refused_for_another_request_but_not_for_another_budget(sect
     library = open_docs()
     request = SearchRequest("索引の話", top_k=1)
     cursor = library.page(request).next_cursor
-    for other in (replace(request, query="京都"), replace(request, k1=2.0), replace(request, extract="full")):
+    for other in (
+        replace(request, query="京都"),
+        replace(request, ranking={"k1": 2.0}),
+        replace(request, extract="full"),
+    ):
         with pytest.raises(QueryError, match="another request"):
             library.page(replace(other, cursor=cursor))
     assert library.page(replace(request, cursor=cursor, token_budget=500, explain=True)).results
@@ -149,7 +148,7 @@ def test_only_new_searches_are_logged(sections: Path, open_docs: Opener) -> None
     library = open_docs(BUNKO_LOG_KEEP_SEARCHES="true")
     request = SearchRequest("索引の話", top_k=1)
     library.page(replace(request, cursor=library.page(request).next_cursor))
-    assert [(logged.query, logged.count) for logged in library.logged_searches()] == [("索引の話", 1)]
+    assert [(logged.query, logged.count) for logged in library.searches.log.all()] == [("索引の話", 1)]
 
 
 def test_a_cursor_past_the_last_possible_hit_is_refused(sections: Path, open_docs: Opener) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,12 @@ from bunko.errors import EmbedderError
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.observer import Observer
+from bunko.runtime.observer import Observer
 from bunko.types import Tool
 from tests.conftest import Opener, Run
 from tests.loopback import Loopback, openai_error
 
 HASHING = {"EMBEDDING_PROVIDER": "hashing"}
-
-
-@pytest.fixture
-def service() -> Iterator[Loopback]:
-    found = Loopback(768)
-    yield found
-    found.close()
 
 
 def remote(service: Loopback) -> dict[str, str]:
@@ -293,6 +285,9 @@ def test_all_tools_of_a_library_are_done_and_one_that_cannot_be_is_told_of(
     assert run("reembed", "-n", "one", "--library", place).code == 0
     done = run("reembed", "--all", "--library", place)
     assert (done.code, done.out.split(",")[0]) == (0, "2 documents with new vectors")
+    monkeypatch.delenv("EMBEDDING_PROVIDER")
+    both = run("reembed", "-n", "one", "-n", "two", "--library", place)
+    assert (both.code, both.out.split(",")[0]) == (0, "4 documents with new vectors")
     monkeypatch.setenv("EMBEDDING_PROVIDER", "local")
     monkeypatch.setenv("LMSTUDIO_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("BUNKO_RETRY_MAX_RETRIES", "0")

@@ -13,6 +13,7 @@ from bunko.errors import SourceError
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
+from bunko.stores.sql.tools import SqlTools
 
 PATIENCE = 60.0
 FILLER = "この文は一つの塊になるだけの長さを保つために、少し長めに書かれている。" * 2
@@ -42,7 +43,7 @@ def _begin_import(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         gate.wait(PATIENCE)
         raise SourceError("/srv/secret/plan.md cannot be read")
 
-    monkeypatch.setattr(library._refresher, "_import_scan", fail)
+    monkeypatch.setattr(library._importer, "import_scan", fail)
     (tmp_path / "secret" / "two.md").write_text(f"# two\n\n{FILLER}", encoding="utf-8")
     assert "still being indexed" in library.search("two", tool="secret").notices[0]
     return gate
@@ -55,6 +56,22 @@ def test_the_import_of_another_tool_is_not_named(
     notices = library.search("recipes", tool="recipes").notices
     gate.set()
     assert notices == ["Another tool is still being indexed; recipes was not checked for changes."]
+
+
+def test_a_tool_of_another_machine_says_nothing_of_imports_here(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = _begin_import(library, tmp_path, monkeypatch)
+    database = library.store._database  # type: ignore[attr-defined]
+    for machine, name in (("there", "recipes"), ("here", "secret")):
+        SqlTools(database, machine).put(library.resolve_tool(name))
+    monkeypatch.setattr(library.store.tools, "_machine", "here")
+    notices = library.search("recipes", tool="recipes").notices
+    monkeypatch.setattr(library._refresher, "_wait_seconds", 0.0)
+    with library._refresher._check_lock:  # another search is looking at a folder that hangs
+        notices += library.search("recipes", tool="recipes").notices
+    gate.set()
+    assert notices == []
 
 
 def test_the_error_of_another_tool_is_not_told(

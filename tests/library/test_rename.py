@@ -71,13 +71,13 @@ def test_the_unfinished_rebuild_and_the_logged_searches_of_a_tool_follow_it(libr
     library.rename_tool("notes", "diary")
     assert [tool.name for tool in library.store.tools.all()] == ["diary", "~diary"]
     library.log_search("寺", "diary")
-    assert {search.tool for search in library.logged_searches()} == {"diary"}
+    assert {search.tool for search in library.searches.log.all()} == {"diary"}
 
 
 def test_searches_are_logged_by_the_name_of_the_tool(library: Library) -> None:
     library.rename_tool("notes", "日記")
     library.log_search("京都", "nikki")
-    assert [search.tool for search in library.logged_searches()] == ["日記"]
+    assert [search.tool for search in library.searches.log.all()] == ["日記"]
 
 
 def test_the_tool_of_a_documents_folder_cannot_be_renamed(open_docs: Opener) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+import bunko
 from bunko.errors import LibraryError
 from bunko.library.moving import sample_searches
-from bunko.observer import NO_OBSERVER
+from bunko.runtime.observer import NO_OBSERVER
 from bunko.types import Tool
 
 
@@ -27,7 +29,7 @@ def test_an_index_that_searches_approximately_may_exchange_chunks_of_nearly_equa
     new: list[tuple[int, float]], is_close: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = {"old": [(1, 3.5653), (2, 2.7727), (3, 2.7724)], "new": new}
-    monkeypatch.setattr(sample_searches, "_search", lambda store, index, sample: (words[index], [], words[index]))
+    monkeypatch.setattr(sample_searches, "search_sample", lambda store, index, sample: (words[index], [], words[index]))
     sample = sample_searches.SampleSearch(Tool("notes"), "京都の寺", None)
 
     def compare(*, is_approximate: bool) -> sample_searches.SearchComparison:
@@ -45,3 +47,30 @@ def test_an_index_that_searches_approximately_may_exchange_chunks_of_nearly_equa
     if new != words["old"]:
         with pytest.raises(LibraryError, match="ranks differently"):
             compare(is_approximate=False)
+
+
+@pytest.mark.parametrize(("new", "same_first"), [([(1, 2.7727), (2, 2.7724)], 1), ([(3, 2.7728), (1, 2.7727)], 0)])
+def test_a_comparison_counts_the_searches_with_the_same_first_hit(
+    new: list[tuple[int, float]], same_first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hits: Any = {"old": [(1, 2.7727), (2, 2.7724)], "new": new}
+    monkeypatch.setattr(sample_searches, "search_sample", lambda store, index, sample: (hits[index], [], hits[index]))
+    first, second = cast("Any", (None, "old")), cast("Any", (None, "new"))
+    samples = [sample_searches.SampleSearch(Tool("notes"), "京都の寺", None)]
+    comparison = sample_searches.compare_indexes(first, second, samples, NO_OBSERVER, is_approximate=True)
+    assert (comparison.searches, comparison.same_first) == (1, same_first)
+
+
+def test_questions_are_embedded_as_questions(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("# Temples\n\nThe temple in Kyoto is old. Its garden is green and quiet.\n")
+    with bunko.open(tmp_path, environ={}, embedding_provider="hashing") as library:
+        library.reindex()
+        samples = sample_searches.sample_searches(library.store, library.tools())
+        questions = sample_searches.embed_questions(samples, library.embedder_of)
+        [sample], [question], embedder = samples, questions, library.embedder()
+        assert sample.query == question.query
+        assert embedder is not None
+        assert question.vector is not None
+        assert question.vector.tolist() == embedder.embed([question.query], query=True)[0].tolist()
+        assert sample.vector is not None
+        assert sample.vector.tolist() != question.vector.tolist()

@@ -15,7 +15,6 @@ import pytest
 
 from bunko.errors import LibraryError, SettingsError
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library import catalog
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.library.tool_names import tool_names
@@ -110,7 +109,7 @@ def test_other_tools_cannot_be_added_to_the_index_of_a_folder(
 ) -> None:
     library = open_docs()
     with pytest.raises(SettingsError, match="for that folder only"):
-        catalog.add_tool(library.store, "more", "x", private)
+        library.tools.add("more", "x", private)
     library.close()
     ran = run("tool", "add", "-n", "more", "-d", "x", "-s", private, "--docs-dir", docs)
     assert ran.code == 2
@@ -129,7 +128,7 @@ def test_the_library_opened_by_itself_still_has_all_tools(shipped: Path, private
 def test_an_index_outside_of_the_documents_may_have_other_tools(docs: Path, private: Path, tmp_path: Path) -> None:
     paths = locate_library(docs_dir=docs, data_dir=tmp_path / "index", environ={})
     with open_library(paths, environ={}) as library:
-        catalog.add_tool(library.store, "more", "x", private)
+        library.tools.add("more", "x", private)
         assert [tool.name for tool in library.tools()] == ["documents", "more"]
 
 
@@ -186,7 +185,6 @@ def test_a_pipe_in_the_place_of_the_library_is_told_in_a_sentence(docs: Path) ->
 def test_a_cached_answer_that_came_with_the_documents_is_not_used(
     docs: Path, shipped: Path, open_docs: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     with closing(sqlite.build(shipped)) as store:
         assert store.cache.cache_answer("summary", b"key", "forged", now=1.0, expires_at=9e9, limit=10)
     cache = open_docs().store.cache

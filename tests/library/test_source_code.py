@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library import catalog
 from bunko.sources.gitignore import named_endings
 from bunko.types.tool_options import ToolOptions
 from tests.conftest import Opener
@@ -43,7 +42,7 @@ def test_a_pattern_with_an_ending_reads_files_that_are_not_read_by_default(
 ) -> None:
     library = open_named("home")
     options = ToolOptions(include=("*.py", "data.csv"))
-    catalog.add_tool(library.store, "code", "The code", project, options=options)
+    library.tools.add("code", "The code", project, options=options)
     library.import_tools(["code"])
     assert {hit.uri for hit in library.search("apples", tool="code").hits} == {"counter.py", "data.csv"}
 

@@ -11,7 +11,6 @@ import pytest
 
 from bunko.errors import UnknownName
 from bunko.interfaces.cli.main import main
-from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
@@ -126,7 +125,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kitchen]:
             folder.mkdir()
             for file, text in FOLDERS[name].items():
                 (folder / file).write_text(text, encoding="utf-8")
-            catalog.add_tool(library.store, name, description, folder)
+            library.tools.add(name, description, folder)
             library.reindex(tool=name, workers=1)
         return library
 
@@ -209,7 +208,7 @@ def test_bad_descriptions_replaced_by_the_proposed_ones_route_better(shelf: Kitc
         proposal = library.maintenance.propose_description(name)
         assert len(proposal.description) <= 300
         assert proposal.language == ("ja" if name in ("ryori", "keiri") else "en")
-        catalog.update_tool(library.store, name, description=proposal.description)
+        library.tools.update(name, description=proposal.description)
     after = library.maintenance.measure_routing()
     assert after.warnings == []
     assert (after.accuracy or 0) > max(0.8, 2 * (before.accuracy or 0))
@@ -218,13 +217,13 @@ def test_bad_descriptions_replaced_by_the_proposed_ones_route_better(shelf: Kitc
 def test_a_hidden_tool_takes_no_part(shelf: Kitchen) -> None:
     library = shelf(cooking=GOOD["cooking"], network=GOOD["cooking"])
     assert "same" in codes(library.maintenance.measure_routing())
-    catalog.set_tool_active(library.store, "network", active=False)
+    library.tools.set_active("network", active=False)
     assert library.maintenance.measure_routing().warnings == []
 
 
 def test_a_tool_without_documents_has_nothing_to_propose(shelf: Kitchen, tmp_path: Path) -> None:
     library = shelf()
-    catalog.add_tool(library.store, "empty", "Nothing yet", tmp_path)
+    library.tools.add("empty", "Nothing yet", tmp_path)
     with pytest.raises(UnknownName, match="has no documents") as told:
         library.maintenance.propose_description("empty")
     assert "bunko import -n empty" in told.value.hint
@@ -275,7 +274,7 @@ def test_the_check_ends_with_1_if_it_warns_and_0_if_all_is_well(
     assert told["warnings"][0]["code"] == "lost"
     assert told["tools"][0]["taken"][0]["tool"] == "network"
     for name in ("cooking", "network"):
-        catalog.update_tool(library.store, name, description=GOOD[name])
+        library.tools.update(name, description=GOOD[name])
     code, out, _ = run(capsys, tmp_path, "tool", "check")
     assert code == 0
     assert out.splitlines()[-1] == "An assistant can tell these tools apart."
@@ -284,7 +283,7 @@ def test_the_check_ends_with_1_if_it_warns_and_0_if_all_is_well(
 def test_a_person_sees_which_tools_get_the_questions_of_others(
     shelf: Kitchen, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bunko.interfaces.cli.tool_check import show_routing
+    from bunko.interfaces.cli.commands.tool import show_routing
 
     monkeypatch.setenv("COLUMNS", "120")
     show_routing(shelf(cooking=GOOD["network"], network=GOOD["cooking"]).maintenance.measure_routing())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bunko.readers import markdown, vault_notes
-from bunko.records import Filter
+from bunko.types.records import Filter
 from tests.conftest import Opener
 
 

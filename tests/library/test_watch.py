@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import SourceError, UnknownName
-from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.watch import WatchEvent, watch_library
 from bunko.sources.events import FolderWatcher, remote_file_system
@@ -213,13 +212,13 @@ def test_tools_may_come_go_sleep_and_move_while_they_are_watched(place: Path, tm
     other.mkdir()
     (other / "b.md").write_text("# elsewhere\n", encoding="utf-8")
     with open_at(place) as library:
-        catalog.update_tool(library.store, "two", source=other)
+        library.tools.update("two", source=other)
     wait_until(lambda: uris(place, "two") == {"b.md"}, "the tool's new folder")
     (other / "c.md").write_text("# 移動先\n", encoding="utf-8")
     wait_until(lambda: uris(place, "two") == {"b.md", "c.md"}, "a change in the new folder")
 
     with open_at(place) as library:
-        catalog.set_tool_active(library.store, "two", active=False)
+        library.tools.set_active("two", active=False)
     wait_until(
         lambda: [p.tool for p in watcher.events("watching")[-1].watched_tools] == ["one"], "the disabled tool is let go"
     )
@@ -229,7 +228,7 @@ def test_tools_may_come_go_sleep_and_move_while_they_are_watched(place: Path, tm
     assert uris(place, "two") == {"b.md", "c.md"}
 
     with open_at(place) as library:
-        catalog.set_tool_active(library.store, "two", active=True)
+        library.tools.set_active("two", active=True)
     wait_until(lambda: uris(place, "two") == {"b.md", "c.md", "d.md"}, "the enabled tool")
     with open_at(place) as library:
         library.delete_tool("two")
@@ -243,7 +242,7 @@ def test_one_tool_can_be_watched_alone_even_if_it_is_hidden(place: Path, tmp_pat
     add_tool(place, "one", tmp_path / "one")
     add_tool(place, "two", tmp_path / "two")
     with open_at(place) as library:
-        catalog.set_tool_active(library.store, "two", active=False)
+        library.tools.set_active("two", active=False)
     (tmp_path / "one" / "a.md").write_text("# not asked for\n", encoding="utf-8")
     (tmp_path / "two" / "a.md").write_text("# asked for\n", encoding="utf-8")
     watcher = start(name="two")
@@ -344,8 +343,8 @@ def test_memos_and_json_lines_are_watched_in_a_file_and_in_a_folder(place: Path,
     log.mkdir()
     (log / "a.jsonl").write_text('{"title": "One", "text": "The first line of the log."}\n', encoding="utf-8")
     with open_at(place) as library:
-        catalog.add_tool(library.store, "diary", "About days", diary, kind="memos")
-        catalog.add_tool(library.store, "log", "About events", log, kind="jsonl")
+        library.tools.add("diary", "About days", diary, kind="memos")
+        library.tools.add("log", "About events", log, kind="jsonl")
     watcher = start()
     watcher.wait_for("imported", "diary")
     watcher.wait_for("imported", "log")

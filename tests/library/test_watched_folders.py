@@ -102,7 +102,7 @@ def test_a_folder_is_listed_again_after_a_while_because_some_changes_have_no_eve
     library = watching(docs, open_docs)
     os.link(docs / "a.md", tmp_path / "link.md")
     assert found(library, "京都") == ["a.md"]
-    monkeypatch.setattr(watched, "_RECHECK_SECONDS", 0.0)
+    monkeypatch.setattr(watched, "RECHECK_SECONDS", 0.0)
     (tmp_path / "link.md").write_text(TEXT.format("京都の庭"), encoding="utf-8")
     assert found(library, "庭") == ["a.md"]
 

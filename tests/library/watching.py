@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
@@ -90,7 +89,7 @@ def open_at(place: Path, docs: Path | None = None, *, create: bool = True) -> Li
 def add_tool(place: Path, name: str, folder: Path, **options: object) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with open_at(place) as library:
-        catalog.add_tool(library.store, name, f"About {name}", folder, **options)  # type: ignore[arg-type]
+        library.tools.add(name, f"About {name}", folder, **options)  # type: ignore[arg-type]
 
 
 def uris(place: Path, name: str) -> set[str]:

@@ -10,7 +10,8 @@ import pytest
 
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.llm.connection import PRESETS
-from bunko.llm.rewrite import rewrite_query
+from bunko.llm.rewrite import NOT_REWRITTEN, rewrite_query
+from bunko.search.request import SearchRequest
 from bunko.settings import load_settings
 from tests.conftest import Run
 from tests.llm.notes import QUESTION, WORDS, Notes, build_chat, titles
@@ -81,6 +82,27 @@ def test_a_providers_key_never_goes_to_another_address(notes: Notes) -> None:
     assert [asked.headers["authorization"] for asked in notes.service.asked] == [
         "Bearer none", "Bearer none", "Bearer another",
     ]  # fmt: skip
+
+
+def test_the_same_reply_has_other_wordings_and_a_passage(notes: Notes) -> None:
+    notes.service.always = lambda _: said(f"{WORDS}\n- ジョギングの記録\n- jogging\n> 川沿いを五キロ走った。")
+    answer = notes.ask()
+    assert (answer.rewritten_query, answer.wordings) == (
+        WORDS,
+        ("ジョギングの記録", "jogging", "川沿いを五キロ走った。"),
+    )
+    assert notes.ask().wordings == answer.wordings  # from the cache
+    assert len(notes.service.asked) == 1
+
+
+def test_the_question_of_an_answer_is_rewritten_where_the_settings_say_so(notes: Notes) -> None:
+    question = SearchRequest(QUESTION, kinds=("memos",), mode="bm25")
+    library = notes.library(BUNKO_REWRITE_ENABLED="true")
+    assert not library.answers.ask(question, use_model=False).sources
+    assert notes.service.asked == []
+    assert library.answers.ask(question).sources[0].title == "朝のランニング"
+    rewriting, *_ = notes.service.asked
+    assert rewriting.body["messages"][1]["content"] == QUESTION
 
 
 def test_words_that_find_nothing_give_way_to_the_query(notes: Notes) -> None:
@@ -178,7 +200,7 @@ def test_an_empty_query_is_not_sent(service: Loopback) -> None:
         def put(self, key: bytes, value: str) -> None:
             raise AssertionError("nothing was answered")
 
-    assert rewrite_query(" \n", build_chat(service), Nothing()) == ("", "")
+    assert rewrite_query(" \n", build_chat(service), Nothing()) == (NOT_REWRITTEN, "")
     assert service.asked == []
 
 

@@ -13,8 +13,9 @@ import pytest
 
 from bunko.llm import client
 from bunko.llm.client import describe_failure
-from bunko.records import Filter
-from bunko.remote import RemoteFailure
+from bunko.runtime.installation import install_command
+from bunko.runtime.remote import RemoteFailure
+from bunko.types.records import Filter
 from tests.llm.notes import WORDS, Notes, build_chat, build_local_chat, titles
 from tests.loopback import KEY, Loopback, Reply, hang, openai_error, said, told
 
@@ -22,7 +23,7 @@ from tests.loopback import KEY, Loopback, Reply, hang, openai_error, said, told
 @pytest.fixture(autouse=True)
 def _short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two attempts."""
-    monkeypatch.setattr(client, "_RETRY_SECONDS", 0.02)
+    monkeypatch.setattr(client, "RETRY_SECONDS", 0.02)
 
 
 @pytest.mark.parametrize(
@@ -185,11 +186,12 @@ def test_a_failure_carries_no_key_in_what_caused_it(service: Loopback) -> None:
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
+@pytest.mark.slow
 def test_what_is_missing_on_this_side_is_not_blamed_on_the_server() -> None:
     code = (
         "import sys; sys.modules['openai'] = None\n"
         "from bunko.llm.client import ChatModel, describe_failure\nfrom bunko.llm.connection import ChatConnection\n"
-        "from bunko.remote import RemoteFailure\n"
+        "from bunko.runtime.remote import RemoteFailure\n"
         "for model in ('m', ''):\n"
         "    connection = ChatConnection('ollama', model, 'http://127.0.0.1:9')\n"
         "    chat = ChatModel(connection, timeout=20, max_tokens=9, temperature=None)\n"
@@ -198,6 +200,6 @@ def test_what_is_missing_on_this_side_is_not_blamed_on_the_server() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == [
-        'ollama:m is not available: the package openai is not installed; run: pip install "bunko[openai]".',
+        f"ollama:m is not available: the package openai is not installed; run: {install_command('openai')}.",
         "ollama is not available: no model is set; set chat.model.",
     ]

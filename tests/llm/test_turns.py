@@ -12,7 +12,7 @@ import pytest
 from bunko.llm.client import describe_failure
 from bunko.llm.connection import ChatConnection
 from bunko.llm.turns import ChatServer, Message, RequestedCall, Turn, rejects_tools
-from bunko.remote import RemoteFailure
+from bunko.runtime.remote import RemoteFailure
 from tests.chat.chat_service import ChatService, Reply, chat_service
 
 SEARCH = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
@@ -231,7 +231,7 @@ def test_an_event_that_is_nested_too_deeply_is_a_failure_of_the_server() -> None
 
 
 def test_a_line_without_end_is_not_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bunko.llm.response_length._MAX_BYTES", 100_000)
+    monkeypatch.setattr("bunko.llm.turns.MAX_BYTES", 100_000)
     with (
         chat_service(Reply(raw=b"data: " + b"x" * 1_000_000)) as service,
         pytest.raises(RemoteFailure, match="too long"),

@@ -11,8 +11,7 @@ import pytest
 
 from bunko.errors import ModelError
 from bunko.local_models.files import LocalModel, repository_folder
-from bunko.local_models.hub import Hub
-from bunko.local_models.removal import remove_model
+from bunko.local_models.hub import Hub, remove_model
 from tests.loopback_hub import COMMIT, LoopbackHub
 from tests.tiny_models import write_encoder
 
@@ -125,6 +124,99 @@ def test_a_file_that_was_damaged_later_is_found_by_its_checksum(hub: Hub, server
         hub.fetch(LocalModel(NAME))
     hub.fetch(LocalModel(NAME))
     assert found.onnx.read_bytes() == server.repos[CONVERSION]["onnx/model_int8.onnx"]
+
+
+@pytest.mark.parametrize(
+    "etag", ["../../../outside/mine.txt", "OUTSIDE/mine.txt", "..", "0" * 39, "Z" * 64, "0" * 40 + "/x"]
+)
+@pytest.mark.parametrize("cut_after", [None, 5])
+def test_a_hub_names_no_file_outside_its_cache(
+    hub: Hub, server: LoopbackHub, cache: Path, tmp_path: Path, etag: str, cut_after: int | None
+) -> None:
+    mine = tmp_path / "outside" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine", encoding="utf-8")
+    server.etags["config.json"] = etag.replace("OUTSIDE", str(mine.parent))
+    server.cut_after = cut_after
+    with pytest.raises(ModelError, match="is not a checksum"):
+        hub.fetch(LocalModel(NAME))
+    assert mine.read_text(encoding="utf-8") == "mine"
+    assert [path.name for path in mine.parent.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("commit", ["../../../../outside", "main", "0" * 41])
+def test_a_hub_names_no_folder_outside_its_cache(hub: Hub, server: LoopbackHub, tmp_path: Path, commit: str) -> None:
+    server.commit = commit
+    with pytest.raises(ModelError, match="is not a commit"):
+        hub.fetch(LocalModel(NAME))
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_hub_that_changes_its_answer_names_no_file_outside_its_cache(
+    hub: Hub, server: LoopbackHub, tmp_path: Path
+) -> None:
+    server.etags_after_first["config.json"] = "../../../planted.txt"
+    hub.fetch(LocalModel(NAME))
+    assert LocalModel(NAME).missing_reason() == ""
+    assert not list(tmp_path.rglob("planted*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs symbolic links")
+@pytest.mark.parametrize("folder", ["blobs", "snapshots", "refs"])
+def test_nothing_is_written_through_a_link_that_leaves_the_cache(
+    hub: Hub, cache: Path, tmp_path: Path, folder: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    repository_folder(CONVERSION, cache).mkdir(parents=True)
+    (repository_folder(CONVERSION, cache) / folder).symlink_to(outside)
+    with pytest.raises(ModelError, match="outside the cache"):
+        hub.fetch(LocalModel(NAME))
+    assert not list(outside.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs symbolic links")
+def test_a_damaged_file_of_a_store_that_the_cache_links_to_stays_and_is_fetched_again(
+    hub: Hub, server: LoopbackHub, cache: Path, tmp_path: Path
+) -> None:
+    digest = sha256(server.repos[CONVERSION]["onnx/model_int8.onnx"]).hexdigest()
+    blob, shared = repository_folder(CONVERSION, cache) / "blobs" / digest, tmp_path / "shared"
+    shared.write_bytes(b"damaged")
+    blob.parent.mkdir(parents=True)
+    blob.symlink_to(shared)
+    with pytest.raises(ModelError, match="checksum"):
+        hub.fetch(LocalModel(NAME))
+    hub.fetch(LocalModel(NAME))
+    assert not blob.is_symlink()
+    assert shared.read_bytes() == b"damaged"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs symbolic links")
+def test_a_model_that_links_to_a_file_outside_the_cache_never_changes_or_deletes_it(
+    hub: Hub, server: LoopbackHub, cache: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.onnx"
+    mine.write_bytes(b"mine")
+    content = server.repos[CONVERSION]["onnx/model_int8.onnx"]
+    part = repository_folder(CONVERSION, cache) / "blobs" / f"{sha256(content).hexdigest()}.bunko-part"
+    part.parent.mkdir(parents=True)
+    part.symlink_to(mine)
+    with pytest.raises(ModelError, match="outside the cache"):
+        hub.fetch(LocalModel(NAME))
+    part.unlink()
+    hub.fetch(LocalModel(NAME))
+    found = LocalModel(NAME).find()
+    assert found is not None
+    found.onnx.unlink()
+    found.onnx.symlink_to(mine)
+    with pytest.raises(ModelError, match="checksum"):
+        hub.fetch(LocalModel(NAME))
+    assert not found.onnx.is_symlink()
+    found.onnx.symlink_to(mine)
+    (found.onnx.parent / "model.safetensors").write_bytes(b"of another program")  # so that the rest stays
+    remove_model(LocalModel(NAME), cache)
+    assert not found.onnx.is_symlink()
+    assert mine.read_bytes() == b"mine"
 
 
 def test_a_gated_model_says_how_to_get_access(hub: Hub, server: LoopbackHub) -> None:

@@ -10,7 +10,7 @@ import os
 import socket
 from typing import Any
 
-from bunko.interfaces.cli import serve
+from bunko.interfaces.cli.commands import serve
 from bunko.interfaces.cli.main import main
 from bunko.interfaces.mcp import resources, server
 from bunko.library.library import Library
@@ -28,8 +28,8 @@ if __name__ == "__main__":
         resources.list_resources = hang
     if os.environ.get("HANG") == "close":
         Library.close = hang  # type: ignore[method-assign]
-        serve._CLOSE_SECONDS = 0.2
+        serve.CLOSE_SECONDS = 0.2
     if limit := os.environ.get("HANG_CALLS"):
-        server._MAX_CALLS = int(limit)
-        server._MAX_WAIT_SECONDS = 0.2
+        server.MAX_CALLS = int(limit)
+        server.MAX_WAIT_SECONDS = 0.2
     main()

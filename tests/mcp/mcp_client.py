@@ -1,19 +1,24 @@
-"""Connect the SDK's client to a server in memory, and read its replies."""
+"""Connect the SDK's client to a server in memory, line by line as over stdio, and read its replies."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import mcp_types as types
-from mcp.client.client import Client
+from mcp import Client
+from mcp.shared.message import SessionMessage
 
 from bunko.interfaces.mcp.server import BunkoServer
+from bunko.interfaces.mcp.stdio import serve_lines
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME
@@ -34,12 +39,59 @@ Result = types.CallToolResult
 Talk = Callable[[Client], Awaitable[Any]]
 
 
+class MemoryReader:
+    """What a client has written, line by line."""
+
+    def __init__(self, messages: Any) -> None:
+        self._messages = messages
+
+    def __aiter__(self) -> MemoryReader:
+        return self
+
+    async def __anext__(self) -> str:
+        message = await anext(self._messages)
+        text: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+        return text
+
+
+class MemoryWriter:
+    """Hands each line to a client."""
+
+    def __init__(self, messages: Any) -> None:
+        self._messages = messages
+        self.waiting_bytes = 0
+        self.failure: asyncio.Future[OSError] = asyncio.get_running_loop().create_future()
+
+    def write(self, line: bytes) -> None:
+        assert line.count(b"\n") == 1
+        self._messages.send_nowait(SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False)))
+
+    async def drain(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    def close(self) -> None:
+        self._messages.close()
+
+
+@asynccontextmanager
+async def connect(server: BunkoServer) -> AsyncIterator[tuple[Any, Any]]:
+    """Serve a client in memory; yield its streams."""
+    to_client, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](1000)
+    to_server, from_client = anyio.create_memory_object_stream[SessionMessage](1000)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve_lines, server, MemoryReader(from_client), MemoryWriter(to_client))
+        async with from_server, to_server:
+            yield from_server, to_server
+    to_client.close()
+    from_client.close()
+
+
 def talk(registry: ToolRegistry, do: Talk, mode: str = "auto", **options: Any) -> Any:
     """Connect a client to a server over this registry, and let it do something."""
 
     async def main() -> Any:
         with anyio.fail_after(TIMEOUT_SECONDS):
-            async with Client(BunkoServer(registry), mode=mode, cache=None, **options) as client:
+            async with Client(connect(BunkoServer(registry)), mode=mode, cache=None, **options) as client:
                 try:
                     return True, await do(client)
                 except Exception as error:  # outside, it is not wrapped in the client's group of tasks

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import anyio
 import httpx2
-from mcp.client.client import Client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from bunko.interfaces.http.app import build_app, build_server
@@ -35,13 +35,13 @@ class HttpServer:
     """A server in a thread of this process."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.port = port
 
     def talk(self, token: str, do: Callable[[Client], Awaitable[Any]], mode: str = "auto") -> Any:
         """Connect a client with a token, and let it do something."""
 
         async def main() -> Any:
-            address, headers = f"http://127.0.0.1:{self._port}/mcp", {"Authorization": f"Bearer {token}"}
+            address, headers = f"http://127.0.0.1:{self.port}/mcp", {"Authorization": f"Bearer {token}"}
             with anyio.fail_after(PATIENCE):
                 async with (
                     httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as web,
@@ -72,7 +72,7 @@ class HttpServer:
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         headers |= {"Authorization": authorization} if authorization is not None else {}
         headers |= {"Mcp-Session-Id": session} if session else {}
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request("POST", "/mcp", json.dumps(body), headers)
             response = connection.getresponse()
@@ -86,7 +86,7 @@ class HttpServer:
     def listen(self, authorization: str, *, session: str = "") -> Iterator[http.client.HTTPResponse]:
         """Open a stream of changes: in a session of the older protocol, else as the newer one does."""
         headers = {"Accept": "application/json, text/event-stream", "Authorization": authorization}
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             if session:
                 connection.request("GET", "/mcp", headers=headers | {"Mcp-Session-Id": session})

@@ -30,6 +30,7 @@ class Process:
         *arguments: object,
         python: tuple[str, ...] = (),
         module: str = "bunko",
+        command: tuple[str, ...] = ("serve",),
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.lines: list[str] = []  # all that came on stdout
@@ -39,7 +40,7 @@ class Process:
         self._number = 0
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, *python, "-m", module, "serve", *map(str, arguments)],
+                [sys.executable, *python, "-m", module, *command, *map(str, arguments)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 env=environment(tmp_path) | dict(environ or {}),
             )  # fmt: skip

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from mcp.shared.exceptions import MCPError
+from mcp import MCPError
 
-from bunko.interfaces.http import authorization
+from bunko.interfaces.http import token_loader
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.library.tokens import add_token, resolve_rights
 from bunko.types import Tool
 from tests.mcp.mcp_client import FILLER, add_tool
 from tests.mcp.served_registry import HttpServer, serve_registry
@@ -36,7 +35,7 @@ class Team(NamedTuple):
 
     def token(self, name: str, *, read: tuple[str, ...] = (), write: tuple[str, ...] = ()) -> str:
         self.library.store.tokens.remove(name)
-        return add_token(self.library.store, name, resolve_rights(self.library.store, read, write))
+        return self.library.tokens.add(name, self.library.tokens.rights(read, write))
 
     def audit(self) -> list[tuple[str, str, tuple[str, ...], str]]:
         entries = self.library.store.audit.entries()
@@ -53,7 +52,7 @@ def serve_team(folder: Path) -> Iterator[Team]:
     }
     with Site(pages) as site, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-        patch.setattr(authorization, "_FRESH_SECONDS", 0.0)
+        patch.setattr(token_loader, "FRESH_SECONDS", 0.0)
         environ = {
             "BUNKO_CRAWL_ALLOWED_HOSTS": site.host,
             "RAG_CRAWL_DELAY_SEC": "0",

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from mcp.client.client import Client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -18,10 +18,9 @@ from bunko.errors import LibraryError
 from bunko.interfaces.http import readiness
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.tokens import add_token
 from bunko.types.access import Rights
 from tests.conftest import Opener
-from tests.mcp.http_server import BEARER, PATIENCE, ask, serving
+from tests.http.server import BEARER, PATIENCE, ask, serve_app
 from tests.mcp.mcp_client import write_document
 
 SECRET_WORDS = "暗号鍵の保管場所"
@@ -29,7 +28,7 @@ SECRET_WORDS = "暗号鍵の保管場所"
 
 @pytest.fixture
 def port(registry: ToolRegistry) -> Iterator[int]:
-    with serving(registry) as served:
+    with serve_app(registry) as served:
         yield served
 
 
@@ -63,7 +62,7 @@ def test_a_living_server_says_so_without_a_token_and_without_its_library() -> No
     def never() -> Library:
         raise AssertionError("the library is not needed")
 
-    with serving(ToolRegistry(never)) as port:
+    with serve_app(ToolRegistry(never)) as port:
         reply = ask(port, "/healthz")
         assert (reply.status, reply.text) == (200, "ok\n")
         assert reply.headers["Cache-Control"] == "no-store"
@@ -81,7 +80,7 @@ def test_a_server_that_cannot_open_its_library_says_so_and_tells_strangers_no_pa
     def fail() -> Library:
         raise LibraryError("/srv/secret/library.db is broken", hint="Mend it.")
 
-    with serving(ToolRegistry(fail)) as port:
+    with serve_app(ToolRegistry(fail)) as port:
         reply = ask(port, "/readyz")
         assert (reply.status, reply.text) == (503, "The library cannot be opened\n")
         assert ask(port, "/healthz").status == 200
@@ -90,14 +89,14 @@ def test_a_server_that_cannot_open_its_library_says_so_and_tells_strangers_no_pa
 
 
 def test_a_library_that_hangs_is_given_up_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "_MAX_SECONDS", 0.1)
+    monkeypatch.setattr(readiness, "MAX_SECONDS", 0.1)
     released = threading.Event()
 
     def hang() -> Library:
         released.wait(PATIENCE)
         raise LibraryError("too late")
 
-    with serving(ToolRegistry(hang)) as port:
+    with serve_app(ToolRegistry(hang)) as port:
         for _ in range(3):  # each check joins the one that hangs, so that threads do not pile up
             reply = ask(port, "/readyz")
             assert reply.status == 503
@@ -108,7 +107,7 @@ def test_a_library_that_hangs_is_given_up_after_a_moment(monkeypatch: pytest.Mon
 
 
 def test_a_library_whose_file_was_deleted_is_not_ready(docs: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "_CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(readiness, "CACHE_SECONDS", 0.0)
     assert ask(port, "/readyz").status == 200
     (docs / ".rag-index" / "library.db").unlink()
     reply = ask(port, "/readyz")
@@ -121,7 +120,7 @@ def test_an_index_that_cannot_answer_is_not_ready(docs: Path, open_docs: Opener)
     library = open_docs(BUNKO_INDEX_KIND="milvus", BUNKO_MILVUS_URI="http://127.0.0.1:9", BUNKO_MILVUS_TIMEOUT="0.5")
     for path in (docs / ".rag-index").rglob("*.segment"):  # they would answer
         path.unlink()
-    with serving(ToolRegistry(lambda: library, folder=str(docs))) as port:
+    with serve_app(ToolRegistry(lambda: library, folder=str(docs))) as port:
         reply = ask(port, "/readyz")
         assert (reply.status, reply.text) == (503, "The index does not answer\n")
 
@@ -148,9 +147,9 @@ def test_metrics_need_the_token_even_from_this_machine(port: int) -> None:
 
 
 def test_metrics_are_for_those_who_may_read_all_tools(tool_library: Library) -> None:
-    store = tool_library.store
-    everything, one_tool = (add_token(store, name, Rights(read)) for name, read in (("a", ("*",)), ("b", ("recipes",))))
-    with serving(ToolRegistry(lambda: tool_library)) as port:
+    add = tool_library.tokens.add
+    everything, one_tool = (add(name, Rights(read)) for name, read in (("a", ("*",)), ("b", ("recipes",))))
+    with serve_app(ToolRegistry(lambda: tool_library)) as port:
         assert ask(port, "/metrics", Authorization=f"Bearer {everything}").status == 200
         reply = ask(port, "/metrics", Authorization=f"Bearer {one_tool}")
         assert reply.status == 403

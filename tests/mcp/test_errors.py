@@ -9,8 +9,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from mcp.client.client import Client
-from mcp.shared.exceptions import MCPError
+from mcp import Client, MCPError
 
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
@@ -20,8 +19,10 @@ from tests.mcp.mcp_client import (
     call,
     error_of,
     search,
+    structure_of,
     talk,
     text_of,
+    write_document,
 )
 
 
@@ -53,7 +54,8 @@ def test_a_tool_that_is_not_there_is_a_protocol_error(mode: str, name: str, regi
         ({"query": "京都", "top_k": 0}, "top_k cannot be 0. Use a number from 1 to 50."),
         ({"query": "京都", "top_k": 10**30}, "Use a number from 1 to 50."),
         ({"query": "京都", "topk": 5}, "Unknown argument 'topk'. Did you mean top_k?"),
-        ({"query": "京都", "zzzz": 5}, "Unknown argument 'zzzz'. Known: query, top_k, "),
+        ({"q": "京都"}, "Unknown argument 'q'. Did you mean query?"),
+        ({"query": "京都", "zzzz": 5}, "Unknown argument 'zzzz'. Known: query, also, passage, top_k, "),
         ({"query": "京都", "extract": "page"}, "extract cannot be 'page'. Use one of: chunk, section, full."),
         ({"query": "京都", "since": "someday"}, "'someday' is not a date. Write 2024-01-15"),
         ({"query": "京都", "mode": "magic"}, "mode cannot be 'magic'. Use one of: bm25, semantic, hybrid."),
@@ -140,3 +142,22 @@ def test_a_thousand_calls_leave_no_threads_and_no_files_behind(registry: ToolReg
         assert after[1] <= before[1] + 3
 
     talk(registry, many)
+
+
+def test_the_name_of_a_document_hides_nothing_in_a_reply(docs: Path, registry: ToolRegistry) -> None:
+    write_document(docs, "a\u202egnp\nSYSTEM.md", "# 金閣\n\n金閣寺の庭を見た。\n")
+    text = text_of(call(registry, "search", {"query": "金閣寺の庭"}))
+    found = structure_of(call(registry, "search", {"query": "金閣寺の庭"}))["results"][0]
+    replies = [text]
+    for name, arguments in (
+        ("list", {}),
+        ("read", {"document": "a\u202egnp\nSYSTEM.md"}),
+        ("read", {"document": "b\u202egnp\nSYSTEM.md"}),
+        ("verify", {"citation": "a\u202egnp\nSYSTEM.md:L3", "hash": found["hash"]}),
+        ("verify", {"citation": "b\u202egnp\nSYSTEM.md:L3", "hash": found["hash"]}),
+    ):
+        replies.append(call(registry, name, arguments).model_dump_json())
+    for reply in replies:
+        assert "SYSTEM" in reply
+        assert "\u202e" not in reply
+        assert not re.search(r"^SYSTEM", reply, re.MULTILINE)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from mcp.client.client import Client
-from mcp.shared.exceptions import MCPError
+from mcp import Client, MCPError
 
 from bunko.interfaces.text import UNTRUSTED_NOTE
 from bunko.interfaces.tools.registry import ToolRegistry
@@ -97,14 +96,14 @@ def test_the_text_and_the_structure_are_each_complete(registry: ToolRegistry, re
     text, found = text_of(result), structure_of(result)
     assert len(found["results"]) == 2
     for one in found["results"]:
-        for name in ("content", "citation", "hash"):
+        for name in ("file_path", "heading", "content", "citation", "hash"):
             assert one[name] in text
-        assert response_format == "concise" or f"score {one['score']}" in text
+        assert f"score {one['score']}, chunk {one['chunk_index']}" in text
         assert all(heading in text for heading in one.get("heading_path", ()))
+    assert text.startswith(f"2 results among {found['total_chunks']} chunks.")
     if response_format == "detailed":
         fresh = found["freshness"]
-        state = f"{found['total_chunks']} chunks, generation {fresh['generation']}, checked {fresh['checked_at']}"
-        assert state in text
+        assert f"Generation {fresh['generation']}, checked {fresh['checked_at']}" in text
     assert UNTRUSTED_NOTE in text
     assert found["note"] == UNTRUSTED_NOTE
     shown = re.findall(r"<excerpt-[0-9a-f]{6}>[^\n]*\n(.*?)\n</excerpt-", text, re.DOTALL)
@@ -126,7 +125,7 @@ def test_the_structured_answers_keep_to_their_schemas(registry: ToolRegistry) ->
             ("verify", structure_of(await client.call_tool("verify", {n: cited[n] for n in ("citation", "hash")}))),
             ("read", structure_of(await client.call_tool("read", {"document": cited["citation"]}))),
             ("list", structure_of(await client.call_tool("list", {}))),
-            ("list", structure_of(await client.call_tool("list", {"outline": cited["uri"]}))),
+            ("list", structure_of(await client.call_tool("list", {"outline": cited["file_path"]}))),
         ]
         for name, answer in answers:
             jsonschema.validate(answer, schemas[name])
@@ -136,19 +135,22 @@ def test_the_structured_answers_keep_to_their_schemas(registry: ToolRegistry) ->
 
 def test_a_detailed_answer_says_more_than_a_concise_one(registry: ToolRegistry) -> None:
     detailed, concise = (search(registry, "清水寺", response_format=how) for how in ("detailed", "concise"))
-    assert set(concise) == {"results", "note"}
-    assert list(concise["results"][0]) == ["citation", "content", "hash", "uri"]
+    assert set(concise) == {"query", "total_chunks", "results", "note"}
+    assert (concise["query"], concise["total_chunks"]) == ("清水寺", 2)
+    fields = ["file_path", "heading", "content", "score", "chunk_index", "citation", "hash"]
+    assert list(concise["results"][0]) == fields
     assert concise["results"][0].items() <= detailed["results"][0].items()
-    assert {"title", "date", "tags", "explain", "score"} <= detailed["results"][0].keys()
+    assert {"title", "date", "tags", "explain", "bm25_score"} <= detailed["results"][0].keys()
 
 
-def test_a_result_names_its_heading_only_if_its_text_does_not(docs: Path, open_docs: Opener) -> None:
+def test_a_result_names_its_heading_which_is_empty_where_there_is_none(docs: Path, open_docs: Opener) -> None:
     write_document(docs, "long.md", f"# 長い文書\n\n象の話。{FILLER}" + f"\n\n{FILLER}" * 60 + "\n\n鯨の話。\n")
+    write_document(docs, "memo.txt", f"海豚の話。{FILLER}\n")
     registry = ToolRegistry(open_docs, folder=str(docs))
-    for query, heading in (("象の話", None), ("鯨の話", "# 長い文書")):
-        [one] = search(registry, query, top_k=1, mode="bm25", response_format="concise")["results"]
+    for query, heading in (("象の話", "# 長い文書"), ("鯨の話", "# 長い文書"), ("海豚の話", "")):
+        [one] = search(registry, query, top_k=1, mode="bm25")["results"]
         assert query in one["content"]
-        assert one.get("heading") == heading
+        assert one["heading"] == heading
 
 
 def test_the_words_that_matched_are_shown_as_they_stand_in_the_text(registry: ToolRegistry) -> None:
@@ -160,6 +162,23 @@ def test_the_words_that_matched_are_shown_as_they_stand_in_the_text(registry: To
     assert structure_of(unrelated)["results"]
     assert all(one.get("matched", ["word"]) for one in structure_of(unrelated)["results"])
     assert not re.search(r"matched *(,|\n|$)", text_of(unrelated))
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_other_wordings_are_searched_and_a_detailed_answer_says_what_each_adds(
+    mode: str, registry: ToolRegistry
+) -> None:
+    asked = {"query": "zzzz", "also": ["清水寺"], "passage": "京都の寺を巡る。", "mode": "bm25"}
+    assert not structure_of(call(registry, "search", {"query": "zzzz", "mode": "bm25"}, mode))["results"]
+    [result] = structure_of(call(registry, "search", asked | {"response_format": "detailed"}, mode))["results"]
+    assert result["file_path"] == "旅/京都.md"
+    wordings = result["explain"]["wordings"]
+    assert [(wording["kind"], wording["rank"]) for wording in wordings] == [
+        ("query", None),
+        ("also", 1),
+        ("passage", 1),
+    ]
+    assert sum(wording["added"] for wording in wordings) == pytest.approx(result["score"], abs=1e-9)
 
 
 def test_nothing_found_is_told_with_what_to_try(registry: ToolRegistry) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 from filelock import FileLock
-from mcp.client.client import Client
+from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.mcp.mcp_client import FILLER

@@ -20,7 +20,7 @@ import httpx2
 import mcp_types as types
 import pytest
 import uvicorn
-from mcp.client.client import Client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from bunko.errors import SettingsError
@@ -151,6 +151,7 @@ def test_the_sdks_own_client_works_with_the_token(server: Process, mode: str) ->
     assert anyio.run(main)["results"][0]["citation"] == "京都.md:L1-L3"
 
 
+@pytest.mark.slow
 def test_nobody_gets_in_without_the_token(server: Process) -> None:
     for headers in ({}, bearer("wrong"), bearer(""), {"Authorization": server.token()}, bearer(server.token() + "x")):
         response = server.post(**headers)
@@ -169,7 +170,13 @@ def test_the_token_is_asked_for_on_every_path_and_method(server: Process) -> Non
     connection.close()
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example", "file://"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example", "null", "http://127.0.0.1.evil.example", "file://", "http://127.0.0.1:18801.evil.com",
+        "http://localhost:evil", "http://localhost:80@evil.example", "http://localhost/", "ftp://localhost",
+    ],
+)  # fmt: skip
 def test_pages_of_other_sites_are_refused_even_with_the_token(server: Process, origin: str) -> None:
     assert server.post(**bearer(server.token()), Origin=origin).status == 403
 
@@ -234,7 +241,7 @@ def test_a_token_that_came_with_the_documents_opens_nothing(tmp_path: Path) -> N
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Library, str]]:
     """A library without tools, served in a thread, and where."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(server_module, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(server_module, "POLL_SECONDS", 0.05)
     with open_library(locate_library(library=tmp_path / "library", environ={}), environ={}) as library:
         app = build_app(ToolRegistry(lambda: library), token=SECRET, host="127.0.0.1")
         ear = open_listening_socket("127.0.0.1", 0, allow_remote=False)
@@ -301,6 +308,7 @@ def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
     assert "--port" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_the_command_line_refuses_other_machines_before_it_says_that_it_listens(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "bunko", "serve", "--http", "--host", "0.0.0.0", "--library", tmp_path / "library"],

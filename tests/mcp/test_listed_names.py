@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.client.client import Client
+from mcp import Client
 
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
@@ -59,7 +59,7 @@ def test_tools_are_listed_by_clean_names_and_can_be_called_by_them(tool_library:
     found = structure_of(call(registry, "search", {"query": "寺院", "tool": choice}))
     [result] = found["results"]
     assert result["citation"].startswith("one.md:L1-L")
-    assert not [text for name, text in result.items() if name != "content" and HIDDEN.search(text)]
+    assert not [text for name, text in result.items() if name != "content" and HIDDEN.search(str(text))]
 
 
 def test_the_description_of_many_tools_in_one_is_clean(tool_library: Library) -> None:

@@ -127,7 +127,7 @@ def test_the_latest_memos_can_be_opened_by_their_addresses(desk: ToolRegistry) -
     answer = reply(desk, "get_recent_memos")
     assert len(answer.links) == len(answer.structured["results"]) == 4
     for memo, link in zip(answer.structured["results"], answer.links, strict=True):
-        opened_memo = reply(desk, "read", document=memo["uri"])
+        opened_memo = reply(desk, "read", document=memo["id"])
         assert memo["snippet"] in opened_memo.structured["text"]
         assert opened_memo.links == [link]
 
@@ -242,7 +242,13 @@ def test_a_library_without_memos_says_how_to_import_some(tmp_path: Path, monkeyp
         with pytest.raises(UnknownName) as caught:
             reply(desk, name, **arguments)
         assert "bunko build" in caught.value.hint
+        assert "--library" not in caught.value.hint, "it was named"
     desk.close()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    default = locate_library(environ={"XDG_DATA_HOME": str(tmp_path / "data")})
+    with open_library(default, environ={}) as library, pytest.raises(UnknownName) as caught:
+        library.search("予算", kinds=("memos",))
+    assert caught.value.hint.endswith("If another library has one, name it with --library DIR.")
 
 
 # How memos are ranked
@@ -252,16 +258,16 @@ def test_memos_are_searched_by_their_own_settings_and_other_tools_are_not(desk: 
     library = desk.library()
     tools = {tool.name: tool for tool in library.tools()}
     alone = library.build_request("予算", tools=[tools["memos"], tools["log"]])
-    assert (alone.fusion, alone.k1, alone.b, alone.top_k) == ("cc", 1.5, 0.75, 10)
+    assert (alone.ranking.fusion, alone.ranking.k1, alone.ranking.b, alone.top_k) == ("cc", 1.5, 0.75, 10)
     for mixed in ([tools["memos"], tools["docs"]], [tools["docs"]]):
         request = library.build_request("予算", tools=mixed)
-        assert (request.fusion, request.k1, request.top_k) == ("cc", 1.2, 5)
+        assert (request.ranking.fusion, request.ranking.k1, request.top_k) == ("cc", 1.2, 5)
 
 
 def test_the_settings_choose_how_memos_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path, monkeypatch, BUNKO_MEMOS_FUSION="rrf") as library:
         memos.import_memos(library, write(tmp_path / "diary.txt", DIARY))
-        assert library.build_request("予算", tools=library.tools()).fusion == "rrf"
+        assert library.build_request("予算", tools=library.tools()).ranking.fusion == "rrf"
 
 
 def test_a_memo_that_both_ways_rank_first_scores_as_reciprocal_ranks_say(desk: ToolRegistry) -> None:
@@ -323,7 +329,29 @@ def test_the_author_of_a_day_is_returned_with_its_items(tmp_path: Path, monkeypa
     desk = ToolRegistry(lambda: opened(tmp_path, monkeypatch), toolsets=("memos",))
     memos.import_memos(desk.library(), write(tmp_path / "ChangeLog", text))
     found = reply(desk, "query_memos", query="山田")
-    assert found.structured is not None
-    assert [memo["heading_path"] for memo in found.structured["results"]] == [["山田 太郎 <taro@example.com>"]]
+    [memo] = found.structured["results"]
+    assert (memo["title"], memo["author"]) == ("庭", "山田 太郎 <taro@example.com>")
+    assert "heading_path" not in memo
     assert "山田 太郎 <taro@example.com>" in found.text
     desk.close()
+
+
+@pytest.mark.parametrize("author", ["山田 太郎  <taro@example.com>", "山田 太郎"])
+def test_the_heading_of_a_memo_is_its_title_at_every_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, author: str, run: Run
+) -> None:
+    path = write(tmp_path / "ChangeLog", f"2024-01-15  {author}\n\n\t* 庭の手入れ: 苔を植えた。\n")
+    desk = ToolRegistry(lambda: opened(tmp_path, monkeypatch), toolsets=("folder", "memos"))
+    memos.import_memos(desk.library(), path)
+    name = " ".join(author.split())
+    for arguments in ({}, {"response_format": "detailed"}):
+        [memo] = reply(desk, "search", query="苔", **arguments).structured["results"]
+        assert (memo["heading"], memo["author"]) == ("庭の手入れ", name)
+        assert memo.get("heading_path", []) == []
+    desk.close()
+    at = ("--library", tmp_path / "library")
+    printed: Any = run("search", "苔", "--json", *at).json()
+    [memo] = printed["results"]
+    assert (memo["heading"], memo["heading_path"], memo["author"]) == ("庭の手入れ", [], name)
+    assert f"\n庭の手入れ  2024-01-15  {name}\n" in run("search", "苔", *at).out
+    assert "庭の手入れ (2024-01-15)" in run("search", "苔", "--format", "md", *at).out

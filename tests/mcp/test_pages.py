@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.client.client import Client
+from mcp import Client
 
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.text.token_count import estimate_tokens
@@ -70,7 +70,7 @@ def test_a_query_as_long_as_a_page_does_not_swell_the_answer(docs: Path, open_do
         write_document(docs, f"{number}.md", f"# 文書{number}\n\n" + "。".join(words) + "\n")
     registry = ToolRegistry(lambda: open_docs(BUNKO_SERVE_MAX_RESULT_TOKENS="8000"), folder=str(docs))
     result = call(registry, "search", {"query": " ".join(words * 4)[:2000], "top_k": 50, "response_format": "detailed"})
-    assert len(structure_of(result)["results"]) > 10
+    assert len(structure_of(result)["results"]) >= 10
     for form in (text_of(result), json.dumps(result.structured_content, ensure_ascii=False)):
         assert estimate_tokens(form) <= 1.3 * 8000
 
@@ -164,6 +164,37 @@ def test_neighbouring_chunks_come_as_one_result(docs: Path, open_docs: Opener) -
     [one] = search(ToolRegistry(open_docs, folder=str(docs)), "索引の話")["results"]
     assert one["content"] == text.rstrip()
     assert one["citation"] == "a.md:L1-L11"
+
+
+@pytest.mark.parametrize("extract", ["chunk", "section", "full"])
+def test_as_many_results_come_as_were_asked_for_whatever_is_joined(docs: Path, open_docs: Opener, extract: str) -> None:
+    write_document(docs, "long.md", "\n\n".join(f"## 第{n}節\n\n索引の話、索引の話の{n}。{FILLER}" for n in range(40)))
+    for number in range(8):
+        write_document(docs, f"{number}.md", f"# {number}\n\n索引の話の{number}。{FILLER}\n")
+    registry = ToolRegistry(open_docs, folder=str(docs))
+    results = search(registry, "索引の話", top_k=5, extract=extract)["results"]
+    assert len(results) == 5
+    assert len({one["citation"] for one in results}) == 5
+    pages = read_all_pages(registry, {"query": "索引の話", "top_k": 3, "extract": extract})
+    sizes = [len(structure_of(page)["results"]) for page in pages]
+    assert sizes[:-1] == [3] * (len(sizes) - 1)
+    citations = [one["citation"] for page in pages for one in structure_of(page)["results"]]
+    assert len(set(citations)) == len(citations)
+    assert {citation.partition(":")[0] for citation in citations} == {"long.md", *(f"{n}.md" for n in range(8))}
+
+
+def test_a_joined_result_is_labelled_by_what_its_parts_have_in_common(docs: Path, open_docs: Opener) -> None:
+    parts = "\n\n".join(f"### 第{number}項\n\n索引の話の{number}。{FILLER}" for number in range(3))
+    write_document(docs, "a.md", f"# 本\n\n前書き。{FILLER}\n\n## 検索 #\n\n{parts}\n\n## 別の章\n\n猫と犬。{FILLER}\n")
+    registry = ToolRegistry(open_docs, folder=str(docs))
+    [one] = search(registry, "索引の話", mode="bm25", response_format="detailed")["results"]
+    assert (one["heading"], one["heading_path"]) == ("## 検索 #", ["本", "検索"])
+    [single] = search(registry, "前書き", mode="bm25", response_format="detailed")["results"]
+    assert single["heading"] == "# 本"
+    assert one["chunk_index"] == single["chunk_index"] + 1, "the first of its chunks"
+    write_document(docs, "b.md", "\n\n".join(f"# 第{n}部\n\n暗号の話の{n}。{FILLER}" for n in range(2)))
+    [one] = search(registry, "暗号の話", path="b.md", response_format="detailed")["results"]
+    assert (one["heading"], one["heading_path"], one["chunk_index"]) == ("", [], 0)
 
 
 def test_an_assistant_can_ask_for_fewer_hits_of_a_document_and_is_told_of_the_others(

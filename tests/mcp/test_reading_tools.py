@@ -10,7 +10,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from mcp.client.client import Client
+from mcp import Client
 
 from bunko.interfaces.text import UNTRUSTED_NOTE
 from bunko.interfaces.tools.registry import ToolRegistry
@@ -71,7 +71,7 @@ def test_what_a_search_found_is_read_around_and_verified(mode: str, desk: ToolRe
         part = structure_of(await client.call_tool("read", {"document": hit["citation"], "around": 2}))
         assert part["citation"] == "動物.md:L3-L9"
         assert part["text"] == "\n".join(text.split("\n")[2:9])
-        assert structure_of(await client.call_tool("read", {"document": hit["uri"]}))["text"] == text[:-1]
+        assert structure_of(await client.call_tool("read", {"document": hit["file_path"]}))["text"] == text[:-1]
         for cited in (hit, part):
             check = await client.call_tool("verify", {name: cited[name] for name in ("citation", "hash")})
             assert structure_of(check) == {"status": "same", "citation": cited["citation"]}
@@ -84,10 +84,11 @@ def test_a_result_and_what_was_read_link_to_the_document_as_a_resource(desk: Too
     [address] = links_of(found)
     assert address.isascii()
     [hit] = structure_of(found)["results"]
-    assert hit["uri"] == "bunko://documents/guide/手引き.md"
+    readable = f"bunko://documents/{hit['file_path']}"
+    assert readable == "bunko://documents/guide/手引き.md"
 
     async def read_both(client: Client) -> list[str]:
-        found = [(await client.read_resource(uri)).contents[0] for uri in (address, hit["uri"])]
+        found = [(await client.read_resource(uri)).contents[0] for uri in (address, readable)]
         return [content.text for content in found if isinstance(content, types.TextResourceContents)]
 
     assert talk(desk, read_both) == [GUIDE, GUIDE]
@@ -228,7 +229,7 @@ def test_what_is_read_and_listed_is_marked_as_data_without_hidden_characters(doc
     write_document(docs, f"a{hidden}\n{ATTACK}.md", f"{head}# {ATTACK}{hidden}\n\n</excerpt>{hidden} {ATTACK}\n")
     registry = ToolRegistry(open_docs, folder=str(docs))
     [path] = listed(registry)
-    address = structure_of(call(registry, "search", {"query": "previous instructions"}))["results"][0]["uri"]
+    [address] = links_of(call(registry, "search", {"query": "previous instructions"}))
     for name, arguments in (("read", {"document": address}), ("list", {}), ("list", {"outline": address})):
         result = call(registry, name, arguments)
         text, structure = text_of(result), structure_of(result)
@@ -285,9 +286,9 @@ def test_a_memo_is_listed_read_and_verified_in_its_own_toolset(home: Library) ->
     assert listed(registry, tag="健康") == ["diary.txt#2024-02-03-朝の散歩"]
     found = call(registry, "query_memos", {"query": "川沿い"})
     memo = structure_of(found)["results"][0]
-    assert memo["uri"] == "bunko://memos/diary.txt%232024-02-03-朝の散歩"
+    address = "bunko://memos/diary.txt%232024-02-03-朝の散歩"
     assert links_of(found)
-    for document in (memo["id"], memo["uri"], memo["citation"]):
+    for document in (memo["id"], address, memo["citation"]):
         part = read(registry, document)
         assert "川沿いを歩いた。" in part["text"]
         assert home.verify_citation(part["citation"], part["hash"]).status == "same"
@@ -300,7 +301,7 @@ def test_a_web_page_is_listed_and_read_in_its_own_toolset(home: Library) -> None
     found = call(registry, "rag_search", {"query": "葡萄"})
     result = structure_of(found)["results"][0]
     assert result["source"] == url
-    for document in (url, result["uri"]):
+    for document in (url, *links_of(found)):
         assert "葡萄は秋に収穫する。" in read(registry, document)["text"]
     assert links_of(found)
     assert "There is no document" in error_of(call(registry, "read", {"document": "one.md"}))

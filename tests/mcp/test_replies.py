@@ -10,13 +10,16 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp.server.connection import Connection
-from mcp.server.lowlevel.server import Server
+from mcp.server.lowlevel import Server
 from mcp.server.runner import ServerRunner
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
+from bunko.interfaces.mcp.messages import Request
+from bunko.interfaces.mcp.protocol import Call, answer
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import DocumentLink, ToolDefinition, ToolReply, object_schema
+from bunko.library.audit import local_caller
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.types.access import Caller
@@ -52,31 +55,38 @@ class _PlainServer(Server[None]):
 
 
 @pytest.mark.parametrize("version", KNOWN_PROTOCOL_VERSIONS)
-def test_a_reply_is_written_as_the_sdk_would_write_it(version: str, tmp_path: Path) -> None:
+def test_a_reply_says_what_one_of_the_sdk_would_say(version: str, tmp_path: Path) -> None:
     library = open_library(locate_library(library=tmp_path / "library", environ={}), environ={})
     registry = _Registry(lambda: library)
     with library:
-        ours, plain = _result_of(BunkoServer(registry), version), _result_of(_PlainServer(), version)
-    for result in (ours, plain):
+        ours, of_sdk = anyio.run(_our_result, BunkoServer(registry), version), anyio.run(_result_of_sdk, version)
+    for result in (ours, of_sdk):
         result.pop("_meta", None)  # the name of the server
 
-    assert json.dumps(ours) == json.dumps(plain)
+    assert json.loads(json.dumps(ours)) == json.loads(json.dumps(of_sdk))
     assert ours["structuredContent"]["total"] == 2
 
 
-def _result_of(server: Server[Any], version: str) -> dict[str, Any]:
-    """Return the result of a call in the form of a version, before it is encoded."""
+def _params(version: str) -> dict[str, Any]:
     envelope = {"protocolVersion": version, "clientInfo": {"name": "test", "version": "1"}, "clientCapabilities": {}}
+    meta = {f"io.modelcontextprotocol/{name}": value for name, value in envelope.items()}
+    return {"name": "two", "arguments": {}, "_meta": meta}
 
+
+async def _our_result(server: BunkoServer, version: str) -> dict[str, Any]:
+    async def send(message: object) -> None:
+        raise AssertionError(message)
+
+    call = Call(Request(1, "tools/call", _params(version)), version, local_caller("stdio"), send)
+    result: dict[str, Any] = (await answer(server, call))["result"]
+    return result
+
+
+async def _result_of_sdk(version: str) -> dict[str, Any]:
     class _Context:
         message_metadata = None
         request_id = 1
 
-    async def run() -> dict[str, Any]:
-        connection = Connection.from_envelope(version, None, None)
-        runner = ServerRunner(server, connection, None)
-        context: Any = _Context()
-        meta = {f"io.modelcontextprotocol/{name}": value for name, value in envelope.items()}
-        return await runner.on_request(context, "tools/call", {"name": "two", "arguments": {}, "_meta": meta})
-
-    return anyio.run(run)
+    context: Any = _Context()
+    runner = ServerRunner(_PlainServer(), Connection.from_envelope(version, None, None), None)
+    return await runner.on_request(context, "tools/call", _params(version))

@@ -7,8 +7,7 @@ from pathlib import Path
 import anyio
 import mcp_types as types
 import pytest
-from mcp.client.client import Client
-from mcp.shared.exceptions import MCPError
+from mcp import Client, MCPError
 
 from bunko.interfaces.mcp import resources, server
 from bunko.interfaces.tools.registry import ToolRegistry
@@ -32,7 +31,7 @@ def read(registry: ToolRegistry, address: str) -> str:
 def test_documents_are_listed_in_pages_each_once(
     docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resources, "_PAGE_SIZE", 10)
+    monkeypatch.setattr(resources, "PAGE_SIZE", 10)
     for number in range(25):
         write_document(docs, f"{number:02}.md", f"# 文書{number}\n\n{FILLER}")
     registry = ToolRegistry(open_docs, folder=str(docs))
@@ -160,7 +159,7 @@ def test_the_form_of_an_address_is_offered(registry: ToolRegistry) -> None:
 def test_a_document_that_another_process_imports_is_announced(
     mode: str, docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(server, "POLL_SECONDS", 0.05)
     write_document(docs, "old.md", f"# 旧\n\n{FILLER}")
     library, other = open_docs(), open_docs()
     library.reindex()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from mcp.shared.exceptions import MCPError
+from mcp import MCPError
 
 from tests.mcp.mcp_client import structure_of
 from tests.mcp.served_registry import SERVER_TOKEN

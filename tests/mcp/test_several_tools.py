@@ -26,13 +26,15 @@ def refusal(library: Library, name: str, **arguments: Any) -> str:
 
 
 def test_a_path_of_several_tools_is_not_guessed_but_asked_for_by_address(tool_library: Library) -> None:
-    [hit] = answer(tool_library, "tabi_no_kiroku", query="京都の寺", top_k=1)["results"]
+    found = answer(tool_library, "tabi_no_kiroku", query="京都の寺", top_k=1)
+    [hit] = found["results"]
     assert hit["citation"].startswith("one.md:")
     addresses = "bunko://recipes/one.md, bunko://search/one.md, bunko://tabi_no_kiroku/one.md"
     for name, arguments in (("read", {"document": hit["citation"]}), ("list", {"outline": "one.md"})):
         said = refusal(tool_library, name, **arguments)
         assert said == f"Several tools have a document 'one.md'. Give one of these addresses: {addresses}."
-    assert "京都の寺" in answer(tool_library, "read", document=hit["uri"])["text"]
+    document = f"{found['tool']}/{hit['file_path']}"
+    assert "京都の寺" in answer(tool_library, "read", document=document)["text"]
     assert "京都の寺" in answer(tool_library, "read", document="one.md", tool="tabi_no_kiroku")["text"]
 
 
@@ -95,17 +97,19 @@ def test_a_memo_whose_id_does_not_say_them_is_found_with_its_title_and_date(tool
     path.write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
     tool_library.store.tools.put(Tool("log", "jsonl", "A log.", str(path)))
     [hit] = answer(tool_library, "log", query="見積もり")["results"]
-    assert (hit["title"], hit["date"]) == ("予算会議", "2024-04-01")
+    assert (hit["heading"], hit["date"]) == ("予算会議", "2024-04-01")
     assert not {"title", "date"} & answer(tool_library, "recipes", query="玉葱")["results"][0].keys()
 
 
 @pytest.mark.parametrize("name", ["search", "recipes"])
-def test_a_setting_makes_every_search_answer_with_all_fields(tmp_path: Path, name: str) -> None:
-    environ = {"BUNKO_SERVE_RESPONSE_FORMAT": "detailed", "BUNKO_SEARCH_FRESHNESS_SECONDS": "0"}
-    with open_library(locate_library(library=tmp_path / "library", environ=environ), environ=environ) as library:
+@pytest.mark.parametrize("extract", ["chunk", "full"])
+def test_every_search_answers_in_the_same_form(tmp_path: Path, name: str, extract: str) -> None:
+    with open_library(locate_library(library=tmp_path / "library", environ={}), environ={}) as library:
         add_tool(library, "recipes", "Recipes of the house.", "玉葱を炒める。")
-        found = answer(library, name, query="玉葱")
+        found = answer(library, name, query="玉葱", extract=extract)
         assert (found["query"], found["total_chunks"]) == ("玉葱", 1)
-        assert list(found["results"][0])[:5] == ["file_path", "heading", "content", "score", "chunk_index"]
-        if name == "search":
-            assert "score" not in answer(library, name, query="玉葱", response_format="concise")["results"][0]
+        [result] = found["results"]
+        fields = ["file_path", "heading", "content", "score", "chunk_index", "citation", "hash"]
+        assert list(result) == fields
+        assert (result["file_path"], result["heading"], result["chunk_index"]) == ("one.md", "# recipes", 0)
+        assert 0 < result["score"] <= 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp.client.client import Client
+from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.mcp.mcp_client import FOLDER_TOOL_NAMES
@@ -55,7 +55,7 @@ def test_the_handshake_and_the_list_of_tools_do_not_wait_for_the_search_engine(s
     process = serve("--docs-dir", folder, python=("-X", "importtime"))
     assert process.shake_hands()["protocolVersion"] == "2025-11-25"
     assert [tool["name"] for tool in process.ask("tools/list")["tools"]] == FOLDER_TOOL_NAMES
-    for heavy in ("numpy", "fugashi", "bunko.library.library", "sqlite3"):
+    for heavy in ("numpy", "fugashi", "bunko.library.library", "sqlite3", "mcp", "pydantic", "starlette", "anyio"):
         assert f" {heavy}\n" not in process.stderr()
     assert not (folder / ".rag-index").exists()
     assert process.call("search", {"query": "京都"})["structuredContent"]["results"]
@@ -73,7 +73,8 @@ def test_a_client_of_the_new_era_needs_no_handshake(serve: Any, folder: Path) ->
     assert answer["error"]["code"] == -32022
 
 
-@pytest.mark.parametrize("mode", [pytest.param("legacy", marks=pytest.mark.slow), "auto"])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_the_sdks_own_client_works(mode: str, tmp_path: Path, folder: Path) -> None:
     parameters = StdioServerParameters(
         command=sys.executable, args=["-m", "bunko", "serve", "--docs-dir", str(folder)], env=environment(tmp_path)
@@ -182,6 +183,7 @@ def run(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

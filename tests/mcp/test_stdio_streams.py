@@ -6,11 +6,13 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import anyio
 import pytest
 
-from bunko.interfaces.mcp.stdio_streams import LineReader, TextWriter
+from bunko.interfaces.mcp import stdio_streams
+from bunko.interfaces.mcp.stdio_streams import LineReader, LineWriter
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there, threads read and write")
 
@@ -57,29 +59,30 @@ def test_a_client_that_does_not_read_keeps_nobody_else_waiting(kind: str) -> Non
         receiving, sending = os.pipe()
     else:
         receiving, sending = (end.detach() for end in socket.socketpair())
-    text, received = "あ" * 1_000_000 + "\n", bytearray()
+    line, received = ("あ" * 1_000_000 + "\n").encode(), bytearray()
 
     async def run() -> None:
-        writer = TextWriter(sending)
+        writer = LineWriter(sending)
+        writer.write(line[:10])
+        writer.write(line[10:])  # the pipe is full, and this goes on
+        assert 0 < writer.waiting_bytes < len(line)
+        assert os.get_blocking(sending)
         async with anyio.create_task_group() as tasks:
 
-            async def write() -> None:
-                await writer.write(text[:10])
-                await writer.write(text[10:])
-                await writer.flush()
+            async def drain() -> None:
+                await writer.drain()
+                assert writer.waiting_bytes == 0
                 writer.close()
                 os.close(sending)
 
-            tasks.start_soon(write)
-            await anyio.wait_all_tasks_blocked()  # the pipe is full, and this goes on
-            assert os.get_blocking(sending)
+            tasks.start_soon(drain)
             while data := await anyio.to_thread.run_sync(os.read, receiving, 1_000_000):
                 received.extend(data)
 
     anyio.run(run)
     os.close(receiving)
 
-    assert received.decode() == text
+    assert received == line
 
 
 def test_a_client_that_has_gone_is_an_error() -> None:
@@ -87,13 +90,21 @@ def test_a_client_that_has_gone_is_an_error() -> None:
     os.close(receiving)
 
     async def run() -> None:
-        writer = TextWriter(sending)
-        await writer.write("text\n")
-        await writer.flush()
+        writer = LineWriter(sending)
+        writer.write(b"text\n")
+        assert isinstance(await writer.failure, BrokenPipeError)
+        writer.write(b"more\n")
+        await writer.drain()
 
     with pytest.raises(BrokenPipeError):
         anyio.run(run)
     os.close(sending)
+
+
+def test_a_line_without_an_end_is_cut_so_that_it_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio_streams, "MAX_LINE_BYTES", 10)
+    monkeypatch.setattr(stdio_streams, "READ_BYTES", 4)
+    assert read_lines(b"x" * 1000 + b"\nnext\n") == ["x" * 12, "next"]
 
 
 PRINTING = """
@@ -101,21 +112,18 @@ import anyio, sys
 from bunko.interfaces.mcp.stdio_streams import claim_stdio
 
 async def main():
-    with claim_stdio() as streams:
-        print("printed", flush=True)
-        if streams is None:
-            print("no streams", flush=True)
-            return
-        reader, writer = streams
+    with claim_stdio() as (reader, writer):
+        print("printed")
         async for line in reader:
-            await writer.write(line.upper() + sys.stdin.read() + "\\n")
-            await writer.flush()
+            writer.write((line.upper() + sys.stdin.read() + "\\n").encode())
+        await writer.drain()
     print("after", flush=True)
 
 anyio.run(main)
 """
 
 
+@pytest.mark.slow
 def test_what_is_printed_does_not_reach_the_client() -> None:
     program = [sys.executable, "-c", PRINTING]
     result = subprocess.run(program, input="hello\n", capture_output=True, text=True, check=True)
@@ -124,13 +132,19 @@ def test_what_is_printed_does_not_reach_the_client() -> None:
     assert result.stderr == "printed\n"
 
 
-def test_files_are_left_to_threads() -> None:
-    program = [sys.executable, "-c", PRINTING]
-    result = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+@pytest.mark.slow
+def test_files_are_read_and_written_in_the_same_way(tmp_path: Path) -> None:
+    questions, answers = tmp_path / "questions", tmp_path / "answers"
+    questions.write_bytes(b"hello\r\nworld")
+    with questions.open() as source, answers.open("w") as target:
+        program = [sys.executable, "-c", PRINTING]
+        result = subprocess.run(program, stdin=source, stdout=target, stderr=subprocess.PIPE, text=True, check=True)
 
-    assert result.stdout == "printed\nno streams\n"
+    assert answers.read_text() == "HELLO\nWORLD\nafter\n"
+    assert result.stderr == "printed\n"
 
 
+@pytest.mark.slow
 def test_a_client_may_use_a_socket() -> None:
     ours, theirs = socket.socketpair()
     with (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from mcp.client.client import Client
+from mcp import Client
 
 from bunko.errors import SettingsError
 from bunko.interfaces.tools.registry import ToolRegistry
@@ -89,6 +89,7 @@ def test_the_tools_toolset_is_listed_as_in_its_snapshot(tool_library: Library) -
     assert_matches_snapshot("tools", ToolRegistry(lambda: tool_library))
 
 
+@pytest.mark.slow
 def test_a_library_with_japanese_names_lists_its_tools_without_loading_a_dictionary(tool_library: Library) -> None:
     code = (
         "import sys; from pathlib import Path\n"

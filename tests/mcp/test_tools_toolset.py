@@ -12,7 +12,7 @@ import mcp_types as types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp.client.client import Client
+from mcp import Client
 
 from bunko.interfaces.mcp import server
 from bunko.interfaces.tools.registry import ToolRegistry
@@ -50,7 +50,14 @@ def test_each_tool_of_the_library_can_be_called_under_its_description(tool_libra
     }
     assert own["recipes"].name == "recipes"
     assert own["旅の記録"].name == "tabi_no_kiroku"
-    assert list(tools["recipes"].input_schema["properties"]) == ["query", "top_k", "cursor"]
+    assert list(tools["recipes"].input_schema["properties"]) == [
+        "query",
+        "also",
+        "passage",
+        "top_k",
+        "extract",
+        "cursor",
+    ]
     found = structure_of(call(registry, own["旅の記録"].name, {"query": "京都 玉葱"}))
     assert [one["content"][:6] for one in found["results"]] == ["# 旅の記録"]
 
@@ -143,7 +150,7 @@ CHANGES: dict[str, tuple[Change, Callable[[set[str]], bool]]] = {
 def test_a_change_in_another_process_is_announced_and_seen_without_a_restart(
     mode: str, change: str, tool_library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(server, "POLL_SECONDS", 0.05)
     make, is_seen = CHANGES[change]
     told = anyio.Event()
 

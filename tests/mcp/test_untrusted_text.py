@@ -61,5 +61,5 @@ def test_nor_does_the_name_of_a_file(docs: Path, open_docs: Opener) -> None:
     result = call(registry, "search", {"query": "寺院の話"})
     assert not re.search(rf"^{ATTACK}", text_of(result), re.MULTILINE)
     [one] = structure_of(result)["results"]
-    assert "\n" not in one["uri"] + one["citation"]
-    assert "\u202e" not in one["uri"] + one["citation"]
+    assert "\n" not in one["file_path"] + one["citation"]
+    assert "\u202e" not in one["file_path"] + one["citation"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import socket
@@ -23,9 +24,13 @@ from bunko.library.load_settings import load_library_settings
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
 from bunko.library.web_defaults import chunk_size, request_defaults
+from tests.loopback import Loopback
 from tests.mcp.mcp_client import assert_matches_snapshot
-from tests.site import Reply, Site, html, text
+from tests.site import Asked, Raw, Reply, Site, html, text
 from tests.web.articles import article
+
+# Two English words in a row are part of a sentence, unless they name a model.
+ENGLISH = re.compile(r"(?!lmstudio )\b[A-Za-z]{2,},? [a-z]{2,}")
 
 
 @pytest.fixture
@@ -154,14 +159,117 @@ def test_what_goes_wrong_is_said_with_address_and_reason(desk: ToolRegistry, sit
     with pytest.raises(BunkoError) as failed:
         reply(desk, "rag_crawl", url=site.url(), pattern="([")
     lines = failed.value.message.splitlines()
-    assert lines[:2] == ["エラー: クロールに失敗しました。", "原因: 次のとおりです"]
-    assert "not a regular expression" in lines[2]
-    assert lines[2].isascii(), "a whole sentence in one language"
+    assert lines[:2] == [
+        "エラー: クロールに失敗しました。",
+        "原因: パターン '([' は正規表現ではありません: 閉じ括弧 ] が足りません",
+    ]
+    assert lines[2].startswith(r".html で終わるアドレスなら \.html$ と書きます。")
+    assert len(lines) == 3
     site.pages["/slow"] = lambda asked: site.released.wait(20) and html("late")  # type: ignore[assignment, return-value]
     impatient = ToolRegistry(lambda: opened(tmp_path, site, BUNKO_CRAWL_TIMEOUT_SECONDS="0.3"), toolsets=("web",))
     with pytest.raises(BunkoError, match=r"接続がタイムアウトしました \(0\.3秒\)"):
         reply(impatient, "rag_add", url=site.url("/slow"))
     impatient.close()
+
+
+def test_the_causes_of_failures_are_in_japanese(tmp_path: Path, site: Site) -> None:
+    def refuse(asked: Asked) -> Reply:
+        return text(json.dumps({"matches": [{"threatType": "MALWARE", "threat": {"url": site.url("/bad")}}]}))
+
+    site.pages |= {
+        "/v4/threatMatches:find": refuse,
+        "/closed": Raw([]),
+        "/cut": Raw([b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100\r\n\r\n<p>"]),
+        "/noise": Raw([b"\0\1\2\r\n\r\n"]),
+        "/large": html("<main>長い</main>" * 100_000),
+        "/packed": (200, {"Content-Type": "text/html", "Content-Encoding": "br"}, b"x"),
+    }
+    environ = {
+        "BUNKO_CRAWL_MAX_BYTES": "100000", "RAG_URL_SAFETY_CHECK": "true", "GOOGLE_SAFE_BROWSING_API_KEY": "k",
+        "BUNKO_SAFETY_BASE_URL": site.address,
+    }  # fmt: skip
+    desk = ToolRegistry(lambda: opened(tmp_path, site, **environ), toolsets=("web",))
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        refusing = f"127.0.0.1:{closed.getsockname()[1]}"
+        environ["BUNKO_CRAWL_ALLOWED_HOSTS"] = f"{site.host},{refusing}"
+        causes = {
+            site.url("/closed"): "サーバーが途中で接続を閉じました",
+            site.url("/cut"): "サーバーが途中で接続を閉じました",
+            site.url("/noise"): "サーバーの応答が HTTP になっていません",
+            site.url("/large"): "100000 バイトを超えています",
+            site.url("/packed"): "圧縮形式が 'br' ですが、",
+            site.url("/bad"): "Google セーフ ブラウジングが MALWARE と報告しています",
+            site.url("/a").replace("http:", "https:"): "暗号化された接続ができませんでした",
+            f"http://{refusing}/": "接続を拒否されました",
+        }
+        for url, cause in causes.items():
+            with pytest.raises(BunkoError, match=re.escape(cause)) as failed:
+                reply(desk, "rag_add", url=url)
+            first, address, *rest = failed.value.message.splitlines()
+            assert (first, address) == ("エラー: ページの取り込みに失敗しました。", f"URL: {url}")
+            assert ENGLISH.search("\n".join(rest)) is None
+            assert rest[0].startswith("原因: ")
+    desk.close()
+
+
+def test_the_errors_of_a_crawl_are_in_japanese(desk: ToolRegistry, site: Site) -> None:
+    site.pages |= {
+        "/": article("目次", "", "/a", "/gone", "/moved", "/data", "/closed"),
+        "/moved": (302, {"Location": "/a"}, b""),
+        "/data": (200, {"Content-Type": "application/octet-stream"}, b"\x00\x01"),
+        "/closed": Raw([]),
+    }
+    crawled = reply(desk, "rag_crawl", url=site.url())
+    first, *errors = crawled.text.splitlines()
+    assert first == "完了: 2ページ / 2チャンク / エラー: 4件"
+    assert errors == [
+        f"- {site.url('/gone')}: サーバーの応答は 404 です",
+        f"- {site.url('/moved')}: {site.url('/a')} に転送されます",
+        f"- {site.url('/data')}: 種類は application/octet-stream です",
+        f"- {site.url('/closed')}: サーバーが途中で接続を閉じました",
+    ]
+    assert [problem["reason"] for problem in crawled.structured["problems"]] == [
+        error.partition(": ")[2] for error in errors
+    ]
+    del site.pages["/a"]
+    again = reply(desk, "rag_crawl", url=site.url()).text
+    assert f"- {site.url('/a')}: サーバーの応答は 404 です。保存済みのものを残します" in again.splitlines()
+
+
+def test_the_notices_of_a_search_are_in_japanese(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Loopback(768)
+    environ = {"EMBEDDING_PROVIDER": "local", "LMSTUDIO_BASE_URL": f"{service.address}/v1"}
+    desk = ToolRegistry(lambda: opened(tmp_path, site, **environ), toolsets=("web",))
+    reply(desk, "rag_add", url=site.url("/a"))
+    service.close()
+    for query in ("葡萄", "無関係"):
+        found = reply(desk, "rag_search", query=query)
+        [notice] = found.structured["notices"]
+        assert notice.startswith("埋め込みに失敗したため、単語だけで探しました: ")
+        assert ENGLISH.search(notice) is None
+        assert notice in found.text
+    desk.close()
+
+
+def test_a_page_is_added_with_a_notice_while_the_embedding_service_is_not_started(tmp_path: Path, site: Site) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        environ = {
+            "EMBEDDING_PROVIDER": "local",
+            "LMSTUDIO_BASE_URL": f"http://127.0.0.1:{closed.getsockname()[1]}/v1",
+            "BUNKO_RETRY_MAX_RETRIES": "0",
+        }
+        desk = ToolRegistry(lambda: opened(tmp_path, site, **environ), toolsets=("web",))
+        for name, sentence in (("rag_add", "ページを取り込みました: "), ("rag_crawl", "完了: ")):
+            first, *notices = reply(desk, name, url=site.url("/a")).text.splitlines()
+            assert first.startswith(sentence)
+            [notice] = notices
+            assert notice.startswith("knowledge にベクトルのない文書があります（単語では見つかります）: ")
+            assert ENGLISH.search(notice) is None
+        found = reply(desk, "rag_search", query="葡萄")
+        assert f"## Source: {site.url('/a')}" in found.text
+        desk.close()
 
 
 def test_common_mistakes_are_explained_in_one_language(
@@ -202,7 +310,8 @@ def test_a_site_that_cannot_be_asked_or_asks_for_too_much_is_skipped_with_a_sent
     tmp_path: Path, site: Site, robots: Reply, language: str, sentence: str
 ) -> None:
     site.pages["/robots.txt"] = robots
-    desk = ToolRegistry(lambda: opened(tmp_path, site, BUNKO_DISPLAY_LANGUAGE=language), toolsets=("web",))
+    environ = {"BUNKO_DISPLAY_LANGUAGE": language, "BUNKO_WEB_ROBOTS_UNREACHABLE": "refuse"}
+    desk = ToolRegistry(lambda: opened(tmp_path, site, **environ), toolsets=("web",))
     for name in ("rag_add", "rag_crawl"):
         with pytest.raises(BunkoError, match=re.escape(sentence)):
             reply(desk, name, url=site.url("/a"))
@@ -211,7 +320,7 @@ def test_a_site_that_cannot_be_asked_or_asks_for_too_much_is_skipped_with_a_sent
 
 
 def test_a_pattern_that_needs_to_look_around_is_refused_and_a_slow_one_is_not(desk: ToolRegistry, site: Site) -> None:
-    with pytest.raises(BunkoError, match=r"contains \(\?!, which is not supported(.|\n)*back-references"):
+    with pytest.raises(BunkoError, match=r"パターン '\(\?!x\)' の \(\?! には対応していません\n先読み、.*後方参照"):
         reply(desk, "rag_crawl", url=site.url(), pattern="(?!x)")
     site.pages["/"] = article("目次", "", "/a", f"/{'a' * 2_000}")
     for pattern in ("[^!]*" * 5 + "!", "a?" * 30 + "a" * 30 + "!", r"\w*" * 6 + "!"):
@@ -226,7 +335,7 @@ def test_english_is_spoken_where_it_is_chosen(tmp_path: Path, site: Site) -> Non
     with pytest.raises(BunkoError) as failed:
         reply(desk, "rag_add", url=site.url("/gone"))
     assert failed.value.message.isascii()
-    assert failed.value.message.count("404") == 1
+    assert failed.value.message.count("HTTP 404") == 1
     with pytest.raises(BunkoError, match=r"Error: the crawl failed\.\nReason: .*not a regular expression"):
         reply(desk, "rag_crawl", url=site.url(), pattern="([")
     desk.close()

@@ -11,12 +11,12 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from mcp.client.client import Client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from bunko.stores import sqlite
 from tests.conftest import Run
-from tests.mcp.http_server import ask
+from tests.http.server import ask
 from tests.mcp.mcp_client import structure_of
 from tests.mcp.test_endpoints import read_metrics
 from tests.mcp.test_http import PATIENCE, SECRET, Process, bearer

@@ -67,7 +67,7 @@ def test_a_model_is_unloaded_soon_where_memory_is_scarce(make: Maker) -> None:
     wait_until_unloaded(embedder)
     roomy = build_model(make(), threshold=1.0, pause=0.01)
     roomy.embed(["cat"])
-    assert roomy._unload_if_idle(roomy._load_count) == transformers._MEMORY_CHECK_SECONDS
+    assert roomy._unload_if_idle(roomy._load_count) == transformers.MEMORY_CHECK_SECONDS
     assert roomy.is_loaded
     roomy.unload()
     wait_until_unloaded(roomy)

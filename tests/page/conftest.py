@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bunko.interfaces.http.authorization import ClientIdentity
 from bunko.interfaces.page.app import build_page
+from bunko.interfaces.sender import ClientIdentity
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library

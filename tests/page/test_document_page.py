@@ -29,6 +29,7 @@ def test_a_document_has_its_title_its_lines_and_its_outline(browser: TestClient)
     assert 'class="line heading level2" id="L7"' in reply.text
 
 
+@pytest.mark.slow
 def test_a_large_document_is_shown_in_parts_that_lead_to_each_other(
     browser: TestClient, docs: Path, library: Library
 ) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
+import tomllib
+from html import unescape
 from pathlib import Path
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -29,6 +34,17 @@ def test_each_tool_is_shown_with_its_state_and_size(browser: TestClient) -> None
     assert "How to build a telescope." in text
     assert re.search(r"<dt>Documents</dt>\s*<dd>3</dd>", text)
     assert re.search(r'<time datetime="\d{4}-\d\d-\d\dT[^"]+">\d{4}-\d\d-\d\d \d\d:\d\d</time>', text)
+
+
+def test_the_room_of_vectors_that_no_document_uses_is_shown_to_those_who_may_read_all(
+    visit: Visitor, browser: TestClient, library: Library
+) -> None:
+    assert "· unused vectors" not in browser.get("/library").text
+    tool = library.resolve_tool("docs")
+    library.store.vectors.pin(tool.id, "other", {b"key": np.ones(250, np.float32)})
+    assert "· unused vectors: 1.0 kB" in browser.get("/library").text
+    assert "使っていないベクトル 1.0 kB" in visit(language="ja").get("/library").text
+    assert "· unused vectors" not in visit(Rights(read=("docs",))).get("/library").text
 
 
 def test_the_details_of_a_tool_say_what_it_holds_and_what_has_changed(
@@ -69,6 +85,48 @@ def test_an_empty_file_is_left_out_and_no_failure(browser: TestClient, docs: Pat
     assert "empty.md" not in failures
     assert "empty.md" in left_out
     assert "is empty; it will be indexed when it has content" in left_out
+
+
+def test_a_file_of_blanks_is_left_out_and_no_failure(browser: TestClient, docs: Path, library: Library) -> None:
+    (docs / "blank.md").write_text("\n \n", "utf-8")
+    (docs / "head.md").write_text("---\ntitle: Later\n---\n", "utf-8")
+    library.import_("docs")
+    assert re.findall(r"Failures: \d+", browser.get("/library").text) == []
+    text = browser.get("/library", params={"tool": "docs"}).text
+    assert re.findall(r"Failures: \d+", text) == []
+    assert "Files left out: 2<" in text
+
+
+def test_files_whose_package_is_missing_are_failures(
+    browser: TestClient, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("x.pdf", "y.pdf"):
+        (docs / name).write_bytes(b"%PDF-1.4")
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    assert "Failures: 2<" in browser.get("/library").text
+    text = browser.get("/library", params={"tool": "docs"}).text
+    assert "Failures: 2<" in text
+    assert "cannot be read without the package pypdfium2" in text
+
+
+def test_languages_are_counted_over_all_documents_and_not_over_the_first(
+    browser: TestClient, docs: Path, library: Library, tmp_path: Path
+) -> None:
+    lines = [{"text": f"The server number {number} keeps the index of documents."} for number in range(1500)]
+    lines += [{"text": f"サーバー {number} は文書の索引を保ちます。"} for number in range(500)]
+    file = tmp_path / "lines.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    library.tools.add("lines", "Lines", file, kind="jsonl")
+    library.import_("lines")
+    text = browser.get("/library", params={"tool": "lines"}).text
+    shares = re.findall(r'<span class="number">(\d+) %</span>', text)
+    assert shares == ["75", "25"]
+    assert "Of a sample of 1,000 documents." in text
+
+
+def test_one_tool_is_not_called_several(browser: TestClient, library: Library) -> None:
+    catalog.delete_tool(library.store, "kitchen")
+    assert "1 tools" not in browser.get("/library").text
 
 
 def test_whoever_started_the_server_may_do_everything(visit: Visitor) -> None:
@@ -153,7 +211,7 @@ def test_running_jobs_are_shown_with_their_progress(visit: Visitor) -> None:
 
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_the_routing_check_tells_where_questions_would_go(visit: Visitor, library: Library, language: str) -> None:
-    catalog.update_tool(library.store, "kitchen", description="Information about various documents.")
+    library.tools.update("kitchen", description="Information about various documents.")
     text = visit(is_local=True, language=language).get("/library/descriptions").text
     assert {"en": "too general", "ja": "漠然としています"}[language] in text
     assert re.search(r'<th scope="row">\s*<a href="/library\?tool=docs', text)
@@ -179,3 +237,69 @@ def test_links_lead_only_to_what_somebody_may_see(visit: Visitor) -> None:
     text = visit(Rights(read=("docs",))).get("/library").text
     assert "/library/settings" not in text
     assert "/library/models" not in text
+
+
+def test_whoever_runs_the_server_changes_a_setting_in_the_file_of_bunko_config_set(
+    visit: Visitor, library: Library, tmp_path: Path
+) -> None:
+    file = tmp_path / "config" / "bunko" / "bunko.toml"
+    owner = visit(is_local=True, is_owner=True)
+    assert "/library/settings?key=search.top_k" in owner.get("/library/settings").text
+    form = owner.get("/library/settings", params={"key": "search.top_k"}).text
+    assert '<input type="hidden" name="key" value="search.top_k">' in form
+    assert str(file) in form
+    reply = owner.post("/library/settings", data={"key": "search.top_k", "value": "20"})
+    assert reply.status_code == 303
+    assert tomllib.loads(file.read_text("utf-8")) == {"search": {"top_k": 20}}
+    text = owner.get(reply.headers["location"]).text
+    assert f"Saved in {file}. It counts when bunko is started again." in unescape(text)
+    assert re.search(r"search\.top_k</a></code></th><td><bdi>20</bdi> <span class=\"chip\">after a new start", text)
+    assert library.settings.search.top_k == 5
+    entry = next(iter(library.store.audit.entries()))
+    assert (entry.action, entry.who, entry.result) == ("config set", "tester", "done")
+    owner.post("/library/settings", data={"key": "search.top_k", "unset": "1", "value": "20"})
+    assert tomllib.loads(file.read_text("utf-8")) == {"search": {}}
+
+
+def test_a_setting_of_the_environment_is_said_to_come_before_the_file(visit: Visitor) -> None:
+    owner = visit(is_owner=True, language="ja")
+    reply = owner.post("/library/settings", data={"key": "search.freshness_seconds", "value": "7"})
+    text = unescape(owner.get(reply.headers["location"]).text)
+    assert "ここでは 3600.0 です。" in text
+    assert "このファイルより優先されます" in text
+    assert "に保存しました。bunko を次に起動したときから有効になります。" in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"key": "search.top_k", "value": "many"}, "整数"),
+        ({"key": "search.top_kk", "value": "3"}, "'search.top_kk' という設定はありません"),
+        ({"key": "embedding.gemini_api_key", "value": "AIza-secret"}, "秘密の値"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_refused_on_the_page(
+    visit: Visitor, tmp_path: Path, fields: dict[str, str], message: str
+) -> None:
+    reply = visit(is_owner=True, language="ja").post("/library/settings", data=fields)
+    assert reply.status_code == 400
+    assert message in unescape(reply.text)
+    assert not (tmp_path / "config" / "bunko" / "bunko.toml").exists()
+
+
+def test_a_secret_is_named_by_its_file(visit: Visitor) -> None:
+    owner = visit(is_owner=True)
+    text = owner.get("/library/settings", params={"key": "embedding.gemini_api_key"}).text
+    assert 'name="key" value="embedding.gemini_api_key_file"' in text
+    assert "File that contains the key" in text
+    choices = owner.get("/library/settings", params={"key": "search.mode"}).text
+    assert "<option selected>hybrid</option>" in choices
+    assert "<option>bm25</option>" in choices
+
+
+def test_a_token_however_far_its_rights_go_changes_no_settings(visit: Visitor, tmp_path: Path) -> None:
+    fields = {"key": "search.top_k", "value": "20"}
+    for visitor, status in ((visit(), 403), (visit(READER), 403), (visit(is_owner=True, read_only=True), 403)):
+        assert visitor.post("/library/settings", data=fields).status_code == status
+        assert "?key=" not in visitor.get("/library/settings", params={"key": "search.top_k"}).text
+    assert not (tmp_path / "config" / "bunko" / "bunko.toml").exists()

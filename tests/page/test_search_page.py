@@ -150,3 +150,16 @@ def test_an_address_without_a_page_says_so_in_the_language_of_the_browser(visit:
     assert reply.status_code == 404
     assert "<h1>このアドレスにページはありません</h1>" in reply.text
     assert '<a href="/">' in reply.text
+
+
+def test_a_memo_is_named_by_its_title_and_its_author_is_a_fact_about_it(
+    library: Library, visit: Visitor, tmp_path: Path
+) -> None:
+    log = tmp_path / "ChangeLog"
+    log.write_text("2024-01-15  山田 太郎  <taro@example.com>\n\n\t* 庭の手入れ: 苔を植えた。\n", "utf-8")
+    library.add(log, name="diary", kind="memos")
+    library.import_("diary")
+    text = unescape(visit().get("/", params={"q": "苔"}).text)
+    assert "<bdi>庭の手入れ</bdi></a>" in text
+    assert '<bdi class="author">山田 太郎 <taro@example.com></bdi>' in text
+    assert text.count("taro@example.com") == 1

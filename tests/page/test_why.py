@@ -93,15 +93,15 @@ def test_settings_are_shown_as_a_difference_before_they_are_written(browser: Tes
     preview = browser.get(address)
     assert preview.status_code == 200
     assert re.search(r"<code>k1</code></th><td><del>1.2</del></td><td><ins>0.5</ins>", preview.text)
-    assert "similarity_threshold" in preview.text  # cannot be a setting of a tool
+    assert re.search(r"<code>similarity_threshold</code></th><td><del>[^<]+</del></td><td><ins>0.9</ins>", preview.text)
     assert library.resolve_tool("docs").options.search == {}
     fields = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', preview.text)
     written = browser.post("/search-settings", data={name: unescape(value) for name, value in fields})
     assert written.status_code == 303
-    assert library.resolve_tool("docs").options.search == {"k1": 0.5}
+    assert library.resolve_tool("docs").options.search == {"k1": 0.5, "similarity_threshold": 0.9}
     entry = next(iter(library.store.audit.entries()))
     assert (entry.action, entry.who, entry.result) == ("tool update", "tester", "done")
-    assert entry.arguments["search"] == ["k1=0.5"]
+    assert entry.arguments["search"] == ["k1=0.5", "similarity_threshold=0.9"]
 
 
 def test_settings_are_those_of_one_tool(visit: Visitor) -> None:

@@ -43,8 +43,11 @@ def build_form(label: str, value: str) -> bytes:
     )
 
 
-def build_pdf(pages: Sequence[Sequence[str]], info: str = "") -> bytes:
-    """Return a PDF with lines of text; its font numbers the characters and has a map from numbers to Unicode."""
+def build_pdf(pages: Sequence[Sequence[str]], info: str = "", scanned: Sequence[int] = ()) -> bytes:
+    """Return a PDF with lines of text; its font numbers the characters and has a map from numbers to Unicode.
+
+    The pages with the numbers `scanned` show an image.
+    """
     characters = sorted({character for page in pages for line in page for character in line})
     codes = {character: number for number, character in enumerate(characters, 1)}
     pairs = "\n".join(f"<{code:04X}> <{character.encode('utf-16-be').hex()}>" for character, code in codes.items())
@@ -71,5 +74,6 @@ def build_pdf(pages: Sequence[Sequence[str]], info: str = "") -> bytes:
         )
         resources = "/Resources << /Font << /F 3 0 R >> >> /MediaBox [0 0 600 850]"
         objects.append(f"<< /Type /Page /Parent 2 0 R {resources} /Contents {first + 1 + 2 * number} 0 R >>".encode())
-        objects.append(_stream(f"BT /F 12 Tf\n{lines}ET".encode() if page else b""))
+        image = b"q 500 0 0 700 50 50 cm BI /W 1 /H 1 /CS /G /BPC 8 ID \x80 EI Q" if number + 1 in scanned else b""
+        objects.append(_stream(image + (f"BT /F 12 Tf\n{lines}ET".encode() if page else b"")))
     return write_pdf(objects, info)

@@ -214,6 +214,7 @@ def test_a_long_function_is_cut_between_lines_and_keeps_its_name() -> None:
     assert all(part.text.splitlines()[-1].endswith(("What?'", "def long(self):")) for part in parts)
 
 
+@pytest.mark.slow
 def test_without_the_grammars_code_is_still_read() -> None:
     program = """
         import sys

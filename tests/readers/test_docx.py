@@ -9,7 +9,7 @@ import pytest
 from bunko import readers
 from bunko.chunkers import build
 from bunko.errors import SourceError
-from bunko.readers import docx
+from bunko.readers.office import docx
 from tests.conftest import Opener
 from tests.readers.zip_files import fixture, paragraph, word
 

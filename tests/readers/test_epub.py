@@ -8,7 +8,7 @@ import pytest
 
 from bunko import readers
 from bunko.errors import SourceError
-from bunko.readers import epub
+from bunko.readers.office import epub
 from tests.conftest import Opener
 from tests.readers.zip_files import book, fixture
 

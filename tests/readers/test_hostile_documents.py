@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 import zipfile
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,8 +21,12 @@ from hypothesis import strategies as st
 
 from bunko import readers
 from bunko.errors import SourceError
-from bunko.readers import docx, epub, pdf, pptx, xlsx
-from bunko.readers.office import archive
+from bunko.readers import notebook as notebook_reader
+from bunko.readers import pdf
+from bunko.readers.html import tree
+from bunko.readers.office import archive, docx, epub, pptx, xlsx
+from bunko.readers.office import docx as office_word
+from bunko.readers.office import epub as office_book
 from bunko.readers.pdf import process
 from tests.readers.pdf_files import build_pdf, write_pdf
 from tests.readers.zip_files import book, build_zip, fixture, paragraph, presentation, rels, word, workbook
@@ -118,6 +125,72 @@ def test_more_parts_than_a_document_has_are_refused_before_they_are_listed() -> 
         docx.read(b"PK\x01\x02" * 20_001)
 
 
+def notebook(cells: int) -> bytes:
+    cell = {"cell_type": "markdown", "metadata": {}, "source": ["x"]}
+    return json.dumps({"cells": [cell] * cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+
+
+MAIL_HEAD = b"Subject: x\r\nContent-Type: text/html\r\n\r\n"
+# More than any page of text has, in files of 6 MB and less; each is refused before the work is done.
+CROWDED: dict[str, tuple[Callable[[], bytes], str]] = {
+    "a.html": (lambda: b"<p>" * 2_000_000, "more than 400,000 tags"),
+    "attributes.html": (lambda: b"<p a b c d>" * 500_000, "more than 400,000 tags"),
+    "a.eml": (lambda: MAIL_HEAD + b"<p>" * 2_000_000, "more than 400,000 tags"),
+    "a.epub": (lambda: book("<p>" * 2_000_000), "more than 400,000 tags"),
+    "a.docx": (lambda: word("<w:p/>" * 1_500_000), "more than 100,000 paragraphs"),
+    "a.xlsx": (lambda: workbook("<row/>" * 5_000_000), "more than 4,000,000 XML elements"),
+    "a.ipynb": (lambda: notebook(400_000), "more than 2,000,000 values"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CROWDED)
+def test_a_file_with_more_parts_than_a_text_is_refused_by_their_number(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_SECONDS", 1e9)  # not by the time
+    build, message = CROWDED[name]
+    with pytest.raises(SourceError, match=message):
+        readers.read(build(), name)
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "name", "build", "message"),
+    [
+        (tree, "MAX_TAGS", "a.html", lambda: b"<p>x</p>" * 30, "The page has more than 50 tags and attributes"),
+        (tree, "MAX_TAGS", "a.html", lambda: b"<p a b=c d='e f' g/>x" * 12 + b" " * 60, "50 tags and attributes"),
+        (tree, "MAX_TAGS", "a.eml", lambda: MAIL_HEAD + b"<p>x</p>" * 30, "50 tags and attributes"),
+        (office_book, "MAX_TAGS", "a.epub", lambda: book("<p>x</p>" * 30), "The e-book has more than 50 tags"),
+        (office_word, "MAX_PARAGRAPHS", "a.docx", lambda: word(paragraph("x") * 51), "more than 50 paragraphs"),
+        (archive, "MAX_ELEMENTS", "a.docx", lambda: word("<w:r/>" * 51), "more than 50 XML elements"),
+        (notebook_reader, "MAX_VALUES", "a.ipynb", lambda: notebook(30), "more than 50 values"),
+    ],
+)
+def test_the_parts_of_a_file_are_counted(
+    module: object, limit: str, name: str, build: Callable[[], bytes], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, limit, 50)
+    with pytest.raises(SourceError, match=message):
+        readers.read(build(), name)
+
+
+def test_blanks_and_words_are_no_tags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "MAX_TAGS", 50)
+    text = f"<p class='a b c' title=\"d e f\">{'word = <3 ' * 60}</p>"
+    assert readers.read(text.encode(), "a.html").text.count("word") == 60
+
+
+def test_a_chapter_that_a_book_names_three_thousand_times_is_read_once() -> None:
+    items = '<item id="c" href="text/one.xhtml" media-type="application/xhtml+xml"/>'
+    other = '<item id="d" href="TEXT/../text/./One.xhtml#x" media-type="application/xhtml+xml"/>'
+    spine = '<itemref idref="c"/><itemref idref="d"/>' * 1500
+    package = (
+        f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}{other}</manifest>'
+        f"<spine>{spine}</spine></package>"
+    )
+    assert epub.read(book("<p>本文</p>", **{"OPS/book.opf": package})).text == "本文"
+
+
 ENTITIES = {
     "another file": '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>',
     "a page": '<!DOCTYPE x [<!ENTITY e SYSTEM "http://127.0.0.1:9/x">]>',
@@ -175,6 +248,31 @@ def test_relationships_that_lead_out_of_the_file_are_not_followed(tmp_path: Path
     )
     with pytest.raises(SourceError, match="main part is missing"):
         docx.read(build_zip({"_rels/.rels": external}))
+
+
+LONG_MARKUP = {
+    "a comment": f"<!--{'x' * (3 << 20)}-->",
+    "a picture in an attribute": f"<w:pict data='{'QUJD' * (3 << 18)}'/>",
+    "an instruction": f"<?x {'x' * (3 << 20)}?>",
+}
+
+
+@pytest.mark.parametrize("markup", LONG_MARKUP.values(), ids=LONG_MARKUP)
+def test_text_after_megabytes_of_markup_is_read(markup: str) -> None:
+    assert docx.read(word(paragraph("before") + markup + paragraph("after"))).text.split() == ["before", "after"]
+    assert docx.read(word(markup + paragraph("after"))).text.split() == ["after"]
+
+
+@pytest.mark.slow
+def test_what_follows_a_long_comment_is_held_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "PIECE_BYTES", 1 << 14)
+    data = word(paragraph("before") + f"<!--{'x' * (1 << 18)}-->" + "<w:p/>" * 40_000)
+    tracemalloc.start()
+    try:
+        assert docx.read(data).text.split() == ["before"]
+        assert tracemalloc.get_traced_memory()[1] < 3 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_deep_nesting_is_a_problem() -> None:
@@ -255,6 +353,7 @@ def test_cells_that_refer_to_nothing_do_no_harm() -> None:
     assert xlsx.read(workbook(f'<row r="99999999999">{cells}</row>')).text == "## Data!C1:C1\n\n5"
 
 
+@pytest.mark.slow
 def test_readers_open_no_connection_and_no_file(tmp_path: Path) -> None:
     """Audit hooks see every file and socket that Python opens."""
     for name in OFFICE_FILES:
@@ -311,6 +410,35 @@ class TestPdf:
         with pytest.raises(SourceError, match="stopped at page 2 of 3"):
             pdf.read(build_pdf([[f"{number:02}" for number in range(20)]] * 3))
         process.extractor.close()
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(sys.platform != "linux", reason="no limit of the memory of a process")
+    def test_a_stream_that_was_packed_twice_takes_no_more_than_a_gigabyte(self, tmp_path: Path) -> None:
+        packers = [zlib.compressobj(9), zlib.compressobj(9)]
+        packed = b"".join(packers[1].compress(packers[0].compress(b" " * (1 << 20))) for _ in range(3000))
+        packed += packers[1].compress(packers[0].flush()) + packers[1].flush()
+        content = b"<< /Length %d /Filter [/FlateDecode /FlateDecode] >>\nstream\n%b\nendstream" % (len(packed), packed)
+        page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R >>"
+        tree = b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>"
+        file = tmp_path / "a.pdf"
+        file.write_bytes(write_pdf([b"<< /Type /Catalog /Pages 2 0 R >>", tree, page, content]))
+        code = textwrap.dedent(
+            """
+            import resource, sys
+            from pathlib import Path
+            from bunko import readers
+            from bunko.errors import SourceError
+            try:
+                readers.read(Path(sys.argv[1]).read_bytes(), "a.pdf")
+            except SourceError as error:
+                print(error.message)
+            print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+            """
+        )
+        ran = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+        message, kilobytes = ran.stdout.splitlines()
+        assert "too much memory" in message
+        assert int(kilobytes) * 1024 <= 1 << 30
 
     @pytest.mark.slow
     def test_a_stream_that_unpacks_to_gigabytes_is_a_problem_or_no_text(self) -> None:

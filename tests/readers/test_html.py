@@ -219,6 +219,7 @@ def test_every_paragraph_of_a_main_text_is_kept(paragraphs: list[str]) -> None:
     assert got.split("\n\n") == paragraphs
 
 
+@pytest.mark.slow
 def test_the_parser_is_loaded_only_where_a_page_is_read() -> None:
     code = "import sys, bunko.ingest, bunko.readers.html; print('selectolax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

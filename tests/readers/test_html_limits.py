@@ -11,6 +11,7 @@ from bunko.readers import html
 from tests.readers.html_pages import SENTENCE, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

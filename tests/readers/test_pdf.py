@@ -18,6 +18,7 @@ from bunko.chunkers import build
 from bunko.errors import SourceError, UnknownName
 from bunko.readers import pdf
 from bunko.readers.pdf import layout, process
+from bunko.runtime.installation import install_command
 from bunko.search.passages import extract_passages
 from tests.conftest import Opener
 from tests.readers.pdf_files import build_pdf, write_pdf
@@ -153,6 +154,7 @@ def test_damage_makes_a_problem_or_less_text_but_nothing_else(position: int, dam
         assert pdf.read(data[:position] + damage + data[position + len(damage) :]).text.startswith("## Page ")
 
 
+@pytest.mark.slow
 def test_a_file_that_takes_too_long_is_a_problem_and_the_next_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     process.extractor.close()  # starting Python alone takes longer than this
     monkeypatch.setattr(process, "MAX_SECONDS", 0.001)
@@ -162,6 +164,7 @@ def test_a_file_that_takes_too_long_is_a_problem_and_the_next_one_is_read(monkey
     assert "本文" in pdf.read(build_pdf([["本文"]])).text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_crash_of_the_parser_costs_no_other_file() -> None:
     pdf.read(build_pdf([["本文"]]))
@@ -172,6 +175,24 @@ def test_a_crash_of_the_parser_costs_no_other_file() -> None:
     assert "二つ目" in pdf.read(build_pdf([["二つ目"]])).text
 
 
+def test_scanned_pages_of_a_file_with_text_are_named(docs: Path, open_docs: Opener) -> None:
+    pages = [["一ページ目の本文。"], [], [], ["四ページ目の本文。"], [], [], ["七ページ目の本文。"]]
+    (docs / "a.pdf").write_bytes(build_pdf(pages, scanned=(1, 2, 3, 6)))
+    report = open_docs().reindex()
+    [problem] = report.problems
+    assert (report.added, problem.uri) == (1, "a.pdf")
+    assert problem.reason.splitlines() == [
+        "no text on pages 2-3, 6: scanned images",
+        "Run text recognition on it, for example with ocrmypdf, then import it again.",
+    ]
+
+
+def test_an_empty_page_is_no_problem() -> None:
+    assert pdf.read(build_pdf([["本文"], []])).missing == ""
+    assert pdf.read(build_pdf([["本文"], []], scanned=[2])).missing.startswith("no text on page 2: ")
+
+
+@pytest.mark.slow
 def test_without_the_package_the_problem_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['pypdfium2'] = None\n"
@@ -179,7 +200,7 @@ def test_without_the_package_the_problem_says_what_to_install() -> None:
         "try:\n    readers.read(b'%PDF-', 'a.pdf')\nexcept SourceError as error:\n    print(error.hint)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout == 'Install it with: pip install "bunko[pdf]"\n'
+    assert ran.stdout == f"Install it with: {install_command(package='pypdfium2')}\n"
 
 
 def test_a_folder_announces_files_it_cannot_read_and_reads_them_once_the_package_is_there(
@@ -194,7 +215,7 @@ def test_a_folder_announces_files_it_cannot_read_and_reads_them_once_the_package
         assert (problem.uri, problem.reason) == (
             "a.pdf",
             "cannot be read without the package pypdfium2 (like 2 more files of this format);"
-            ' install it with: pip install "bunko[pdf]"',
+            f" install it with: {install_command(package='pypdfium2')}",
         )
     report = library.reindex()
     assert (report.added, report.problems) == (3, [])

@@ -8,7 +8,7 @@ import pytest
 
 from bunko import readers
 from bunko.errors import SourceError
-from bunko.readers import pptx
+from bunko.readers.office import pptx
 from bunko.search.passages import extract_passages
 from tests.conftest import Opener
 from tests.readers.zip_files import OFFICE_RELATIONSHIPS, fixture, presentation, rels

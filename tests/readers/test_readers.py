@@ -258,6 +258,8 @@ def test_no_front_matter_breaks_a_file(block: str, fence: str) -> None:
         ("#\n\n## 名あり\n", "名あり"),
         ("本文だけ", ""),
         ("---\ntitle: ''\n---\n# 見出し", "見出し"),
+        ("| 品名 | 単価 |\n---\n| りんご | 120 |\n", ""),
+        ("| 品名 | 単価 |\n---\n\n## 注記\n", "注記"),
     ],
 )
 def test_the_title_is_the_first_main_heading(content: str, title: str) -> None:

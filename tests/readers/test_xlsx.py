@@ -8,8 +8,9 @@ import pytest
 
 from bunko import readers
 from bunko.errors import SourceError
-from bunko.readers import places, xlsx
-from bunko.readers.office import number_formats, sheets
+from bunko.readers import places
+from bunko.readers.office import number_formats, xlsx
+from bunko.readers.office import xlsx as sheets
 from bunko.search.passages import extract_passages
 from tests.conftest import Opener
 from tests.readers.zip_files import fixture, workbook
@@ -96,7 +97,7 @@ def test_a_workbook_may_count_days_from_1904() -> None:
 
 
 def test_a_huge_sheet_is_cut_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sheets, "_MAX_CELLS", 10)
+    monkeypatch.setattr(sheets, "MAX_CELLS", 10)
     rows = "".join(f'<row r="{number}"><c><v>{number}</v></c><c><v>0</v></c></row>' for number in range(1, 100))
     text = xlsx.read(workbook(rows)).text
     assert text.startswith("## Data!A1:B5\n")

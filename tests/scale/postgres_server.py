@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bunko.records import DatabaseServer
+from bunko.types.records import DatabaseServer
 
 MIN_VERSION = 15
 PASSWORD = "right-horse-battery"

@@ -13,7 +13,7 @@ import pytest
 
 from bunko.errors import IndexFailure, LibraryError
 from bunko.indexes import pause
-from bunko.interfaces.cli.search import NOTHING_FOUND_EXIT_CODE
+from bunko.interfaces.cli.commands.search import NOTHING_FOUND_EXIT_CODE
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder

@@ -330,11 +330,19 @@ def test_a_changed_search_width_applies_at_once_and_a_changed_graph_by_rebuild(
         library.reindex()
     changed = {"BUNKO_CHROMADB_HNSW_SEARCH_EF": "150", "BUNKO_CHROMADB_HNSW_M": "24"}
     with open_docs(**place.environ, **changed) as library:
+        notice = (
+            "documents was built with a different chromadb.hnsw_M and keeps it. To use the current settings:"
+            f" bunko index rebuild -n documents --docs-dir {docs}"
+        )
+        assert library.search("京都の寺").notices == [notice]
+        assert library.search("京都の寺", mode="bm25").notices == []
+        assert library.reindex().notices == [notice]
         item = library.index.sync("documents")
-        assert "other hnsw settings" in item.state.hint
+        assert item.state.hint == notice
         assert place.collection(library)[1].hnsw["ef_search"] == 150
         assert place.collection(library)[1].hnsw["max_neighbors"] == 16
         assert library.index.rebuild("documents").state.hint == ""
+        assert library.search("京都の寺").notices == library.reindex().notices == []
         assert place.collection(library)[1].hnsw["max_neighbors"] == 24
         assert_in_step(library, place)
 

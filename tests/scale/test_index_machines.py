@@ -19,18 +19,13 @@ from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.records import DatabaseServer
 from bunko.types import Tool
+from bunko.types.records import DatabaseServer
 from tests.contracts.documents import prepared
 from tests.scale import engines
-from tests.scale.postgres_server import PostgresServer, environment
+from tests.scale.postgres_server import environment
 
 pytestmark = pytest.mark.scale
-
-
-@pytest.fixture
-def database(postgres: PostgresServer) -> DatabaseServer:
-    return postgres.new_library()
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +34,9 @@ def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{started.port}"
 
 
-def open_machine(database: DatabaseServer, folder: Path, kind: str, **more: str) -> Library:
+def open_machine(server: DatabaseServer, folder: Path, kind: str, **more: str) -> Library:
     settings = {"BUNKO_INDEX_KIND": kind, "BUNKO_MILVUS_TIMEOUT": "60", **more}
-    return open_library(paths_for_folder(folder), environ=environment(database) | settings)
+    return open_library(paths_for_folder(folder), environ=environment(server) | settings)
 
 
 def put(docs: Path, name: str, text: str) -> None:
@@ -63,14 +58,14 @@ def copy_of(library: Library) -> str:
 
 @pytest.mark.parametrize("kind", ["chroma", "milvus"])
 def test_machines_with_an_index_of_their_own_leave_each_other_alone(
-    database: DatabaseServer, docs: Path, tmp_path: Path, kind: str
+    server: DatabaseServer, docs: Path, tmp_path: Path, kind: str
 ) -> None:
     (engines.require_chroma if kind == "chroma" else engines.require_milvus)()
     put(docs, "a.md", "京都の寺と庭")
     put(docs, "b.md", "奈良の鹿せんべい")
     with (
-        open_machine(database, tmp_path / "first", kind) as first,
-        open_machine(database, tmp_path / "second", kind) as second,
+        open_machine(server, tmp_path / "first", kind) as first,
+        open_machine(server, tmp_path / "second", kind) as second,
     ):
         first.add(docs, name="docs")
         first.import_("docs")
@@ -104,13 +99,13 @@ def test_machines_with_an_index_of_their_own_leave_each_other_alone(
 
 
 def test_a_server_that_machines_know_by_different_names_has_one_copy(
-    database: DatabaseServer, docs: Path, tmp_path: Path, milvus: str
+    server: DatabaseServer, docs: Path, tmp_path: Path, milvus: str
 ) -> None:
     put(docs, "a.md", "京都の寺と庭")
     names = milvus, milvus.replace("127.0.0.1", "localhost")
     with (
-        open_machine(database, tmp_path / "first", "milvus", BUNKO_MILVUS_URI=names[0]) as first,
-        open_machine(database, tmp_path / "second", "milvus", BUNKO_MILVUS_URI=names[1]) as second,
+        open_machine(server, tmp_path / "first", "milvus", BUNKO_MILVUS_URI=names[0]) as first,
+        open_machine(server, tmp_path / "second", "milvus", BUNKO_MILVUS_URI=names[1]) as second,
     ):
         first.add(docs, name="docs")
         first.import_("docs")
@@ -125,20 +120,19 @@ def test_a_server_that_machines_know_by_different_names_has_one_copy(
 
 @pytest.mark.parametrize("kind", ["chroma", "milvus"])
 def test_machines_that_sync_at_once_do_no_harm(
-    database: DatabaseServer, docs: Path, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+    server: DatabaseServer, docs: Path, tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
     """Over one server: the lock of the tool is on PostgreSQL, for all machines."""
     if kind == "chroma":
-        server = request.getfixturevalue("chroma")
-        address = {"CHROMADB_URL": server}
+        address = {"CHROMADB_URL": request.getfixturevalue("chroma")}
     else:
         address = {"BUNKO_MILVUS_URI": request.getfixturevalue("milvus")}
     for number in range(30):
         put(docs, f"{number}.md", f"京都の寺と庭の{number}番目の話")
-    with open_machine(database, tmp_path / "importing", "embedded") as library:
+    with open_machine(server, tmp_path / "importing", "embedded") as library:
         library.add(docs, name="docs")
         library.import_("docs")
-    settings = {"BUNKO_INDEX_KIND": kind, **environment(database), **address}
+    settings = {"BUNKO_INDEX_KIND": kind, **environment(server), **address}
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "bunko", "index", action, "--library", str(tmp_path / f"machine{number}")],
@@ -148,7 +142,7 @@ def test_machines_that_sync_at_once_do_no_harm(
         for number, action in enumerate(["sync", "rebuild", "sync", "rebuild"])
     ]
     assert [process.wait() for process in processes] == [0, 0, 0, 0]
-    with open_machine(database, tmp_path / "machine0", kind, **address) as library:
+    with open_machine(server, tmp_path / "machine0", kind, **address) as library:
         [item] = library.index.status()
         assert (item.state.is_current, item.state.rows) == (True, library.store.stats.totals(item.tool.id).chunks)
         assert [finding.state for finding in library.maintenance.diagnose()].count("ok") >= 2
@@ -162,11 +156,11 @@ def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_a_collection_that_another_tool_has_just_begun_to_use_is_not_dropped(
-    database: DatabaseServer, milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: DatabaseServer, milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Imports of different tools run at the same time, and one may empty the collection that the other fills."""
     options = EngineOptions(milvus=MilvusOptions(uri=milvus, timeout=60.0))
-    with_store = [stores.build("postgres", tmp_path / str(number) / "library.db", database) for number in range(2)]
+    with_store = [stores.build("postgres", tmp_path / str(number) / "library.db", server) for number in range(2)]
     old, new = (with_store[0].tools.put(Tool(name)) for name in ("old", "new"))
     for tool in (old, new):
         with_store[0].documents.write(tool.id, upsert=[prepared("a.md", f"京都の寺 {tool.name}")])

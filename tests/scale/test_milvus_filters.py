@@ -16,10 +16,10 @@ from bunko.indexes.milvus.filters import filter_expression
 from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.protocols import Index, Store
-from bunko.records import Filter, PreparedDocument, SelectedDocuments
 from bunko.search.hits import search
 from bunko.search.request import RankRequest
 from bunko.types import SourceEntry, Tool
+from bunko.types.records import Filter, PreparedDocument, SelectedDocuments
 from tests.contracts.documents import prepared
 from tests.scale.engines import milvus_server, require_milvus
 
@@ -70,7 +70,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def index(store: Store, uri: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     """Give an index that gets few candidates, and that never names the selected documents one by one."""
-    monkeypatch.setattr(filters, "_MAX_IDS", 5)
+    monkeypatch.setattr(filters, "MAX_IDS", 5)
     monkeypatch.setattr(view, "MAX_RESULTS", 200)
     options = EngineOptions(milvus=MilvusOptions(uri=uri, timeout=60.0, candidates=50))
     built = indexes.build("milvus", store, None, options)

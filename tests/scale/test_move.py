@@ -15,7 +15,7 @@ from bunko.library.load_settings import load_library_settings
 from bunko.library.moving.index_switch import IndexSwitch, IndexSwitcher
 from bunko.library.moving.move import Mover, MoveResult
 from bunko.library.open import open_library
-from bunko.observer import Observer
+from bunko.runtime.observer import Observer
 from bunko.stores.postgres import database as databases
 from bunko.types import Tool
 from tests.library.full_library import answers, digests, make_library, place
@@ -90,7 +90,7 @@ def test_a_library_goes_to_a_server_to_another_schema_and_back_with_everything_i
     with open_folder(folder) as library:
         assert digests(library.store) == expected
         # Ids go on where they were.
-        assert library.store.tools.put(Tool("next")).id == library.store.rows.last_ids()["tools"]  # type: ignore[union-attr]
+        assert library.store.tools.put(Tool("next")).id == library.store.rows.last_ids()["tools"]
         assert library.import_("notes").unchanged == 5
 
 
@@ -142,10 +142,10 @@ def test_a_schema_with_something_else_is_refused_and_not_changed(folder: Path, p
     environ = {"BUNKO_STORAGE_URL": other.url, "BUNKO_STORAGE_SCHEMA": other.schema}
     with open_library(place(folder.parent / "somebody"), environ=environ) as library:
         library.store.tools.put(Tool("theirs"))
-        before = library.store.rows.values()  # type: ignore[union-attr]
+        before = library.store.rows.values()
         with pytest.raises(LibraryError, match="holds another library"):
             move(folder, f"{other.url}&schema={other.schema}")
-        assert library.store.rows.values() == before  # type: ignore[union-attr]
+        assert library.store.rows.values() == before
     with open_folder(folder) as library:
         assert library.store.kind == "sqlite"
 
@@ -166,8 +166,8 @@ def test_a_wrong_password_and_one_in_the_url_are_one_sentence_without_it(
 def test_a_server_that_goes_away_switches_nothing_and_the_next_run_continues(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "_IMPORT_RETRY_SECONDS", 1.0)
-    monkeypatch.setattr("bunko.stores.sql.rows._PAGE_ROWS", 3)
+    monkeypatch.setattr(databases, "IMPORT_RETRY_SECONDS", 1.0)
+    monkeypatch.setattr("bunko.stores.sql.rows.PAGE_ROWS", 3)
     postgres = PostgresServer()
     try:
         server = postgres.new_library()
@@ -285,7 +285,7 @@ def test_a_collection_that_something_else_made_is_refused_and_nothing_is_changed
 
 
 def test_an_import_in_progress_is_waited_for(folder: Path, server_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bunko.library.moving.move._LOCK_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("bunko.library.moving.move.LOCK_WAIT_SECONDS", 0.0)
     with open_folder(folder) as library:
         lock = library.store.lock(tools=["notes"])
         assert lock.acquire(0)

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from mcp.client.client import Client
+from mcp import Client
 
 from bunko import stores
 from bunko.errors import LibraryBusy, LibraryError, LibraryUnreachable
@@ -20,9 +20,9 @@ from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
 from bunko.protocols import Store
-from bunko.records import DatabaseServer, PreparedDocument
 from bunko.stores.postgres import database as databases
 from bunko.types import Tool
+from bunko.types.records import DatabaseServer, PreparedDocument
 from tests.contracts.documents import prepared
 from tests.mcp.mcp_client import talk
 from tests.scale.postgres_server import PostgresServer, environment
@@ -45,11 +45,6 @@ class OnceWhenRead(list[PreparedDocument]):
         if do is not None:
             do()
         return super().__iter__()
-
-
-@pytest.fixture
-def server(postgres: PostgresServer) -> DatabaseServer:
-    return postgres.new_library()
 
 
 @pytest.fixture
@@ -103,7 +98,7 @@ def test_a_read_waits_for_a_server_that_is_starting(postgres: PostgresServer, st
 def test_a_server_that_is_gone_is_one_clear_sentence(
     postgres: PostgresServer, store: Store, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "_READ_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(databases, "READ_RETRY_SECONDS", 0.1)
     postgres.stop()
     try:
         for work in (
@@ -219,7 +214,7 @@ def test_a_listener_whose_connection_is_lost_listens_again(postgres: PostgresSer
 def test_a_server_announces_a_tool_that_another_machine_added(
     server: DatabaseServer, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp_server, "_POLL_SECONDS", 60.0)  # longer than the client waits: it must be told
+    monkeypatch.setattr(mcp_server, "POLL_SECONDS", 60.0)  # longer than the client waits: it must be told
     told = anyio.Event()
 
     async def listen(message: object) -> None:

@@ -14,7 +14,7 @@ import pytest
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.records import DatabaseServer
+from bunko.types.records import DatabaseServer
 from tests.scale.postgres_server import PostgresServer, environment
 from tests.scale.test_postgres_connections import DROP_CONNECTIONS
 from tests.scale.test_postgres_processes import answers
@@ -24,11 +24,6 @@ pytestmark = pytest.mark.scale
 
 FILES = {f"{number % 9}/{number}.md": corpus.document(f"{number}") for number in range(200)}
 SEED = int(os.environ.get("BUNKO_TEST_SEED", "17"))
-
-
-@pytest.fixture
-def server(postgres: PostgresServer) -> DatabaseServer:
-    return postgres.new_library()
 
 
 def contents(library: Library) -> list[object]:

@@ -11,8 +11,8 @@ import pytest
 
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.records import DatabaseServer
-from tests.scale.postgres_server import PostgresServer, environment
+from bunko.types.records import DatabaseServer
+from tests.scale.postgres_server import environment
 
 pytestmark = pytest.mark.scale
 
@@ -36,11 +36,6 @@ ENTRIES = [
     {"id": "lone \ud800", "text": f"surrogate \udc00 {FILLER}", "tags": ["\ud800", "z\0"]},
     {"id": "good", "text": FILLER},
 ]
-
-
-@pytest.fixture
-def server(postgres: PostgresServer) -> DatabaseServer:
-    return postgres.new_library()
 
 
 def test_hostile_files_are_imported_as_into_a_library_in_a_file(

@@ -17,13 +17,13 @@ from bunko import stores
 from bunko.errors import LibraryBusy
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.observer import Observer
 from bunko.protocols import Store
-from bunko.records import DatabaseServer
+from bunko.runtime.observer import Observer
 from bunko.types import Tool
+from bunko.types.records import DatabaseServer
 from tests.contracts.documents import prepared
 from tests.contracts.stores.test_locks import acquire_elsewhere
-from tests.scale.postgres_server import PostgresServer, environment
+from tests.scale.postgres_server import environment
 
 pytestmark = pytest.mark.scale
 
@@ -31,7 +31,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from bunko import stores
-from bunko.records import DatabaseServer
+from bunko.types.records import DatabaseServer
 store = stores.build("postgres", Path(sys.argv[1]), DatabaseServer(sys.argv[2], sys.argv[3]))
 lock = store.lock(tools=sys.argv[4:] or None)
 assert lock.acquire(0)
@@ -40,11 +40,6 @@ sys.stdin.read()
 """
 
 Open = Callable[[], Store]
-
-
-@pytest.fixture
-def server(postgres: PostgresServer) -> DatabaseServer:
-    return postgres.new_library()
 
 
 @pytest.fixture
@@ -150,7 +145,7 @@ def test_orphaned_vectors_stay_while_another_import_may_count_on_them(open_store
     first.vectors.delete_orphans()
     assert first.vectors.missing([b"key"]) == set()
     other.release()
-    first.vectors.delete_orphans()
+    first.vectors.delete_released(tool.id)  # at the end of any import
     assert first.vectors.missing([b"key"]) == {b"key"}
     lock.release()
 

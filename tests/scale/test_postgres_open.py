@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+import bunko
 from bunko import stores
 from bunko.errors import (
     BunkoError,
@@ -26,11 +27,12 @@ from bunko.errors import (
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
-from bunko.records import DatabaseServer, ToolStatistics
+from bunko.stores import postgres as postgres_kind
 from bunko.stores.postgres import connection as connections
 from bunko.stores.postgres import schema
 from bunko.types import Tool
 from bunko.types.access import AuditEntry, Rights, Token
+from bunko.types.records import DatabaseServer, ToolStatistics, Totals
 from tests.conftest import Run
 from tests.contracts.documents import prepared
 from tests.scale.postgres_server import PASSWORD, PostgresServer, environment
@@ -159,7 +161,7 @@ def test_a_server_that_is_too_old_is_refused(
     postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = postgres.new_library()
-    monkeypatch.setattr(connections, "_MIN_VERSION", 99)
+    monkeypatch.setattr(connections, "MIN_VERSION", 99)
     fails_in_one_sentence(server, tmp_path, LibraryError, "which is too old", "version 99 or newer")
     assert tables(postgres, server.schema) == []
 
@@ -215,6 +217,7 @@ def test_a_library_of_the_first_schema_gets_the_tables_for_tokens_and_changes(
     complete = tables(postgres, server.schema)
     dropped = ("tokens", "audit", "outbox", "domains", "sentences", "redated", "index_frequencies", "index_statistics")
     postgres.execute(";".join(f"DROP TABLE {server.schema}.{table}" for table in dropped))
+    postgres.execute(f"DROP INDEX {server.schema}.chunks_by_vector")
     # As it was: one for each tool, and not for each copy of it.
     postgres.execute(f"CREATE TABLE {server.schema}.index_statistics (tool_id BIGINT PRIMARY KEY, vectors BYTEA)")
     postgres.execute(f"UPDATE {server.schema}.meta SET value = '1' WHERE key = 'schema'")
@@ -229,6 +232,31 @@ def test_a_library_of_the_first_schema_gets_the_tables_for_tokens_and_changes(
     assert store.check() == ""
     store.close()
     assert tables(postgres, server.schema) == complete
+    query = f"SELECT 1 FROM pg_indexes WHERE schemaname = '{server.schema}' AND indexname = 'chunks_by_vector'"
+    assert postgres.execute(query) == [(1,)]
+
+
+def test_a_tool_of_an_older_library_is_counted_once_and_then_no_row_of_it_is_read(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    server = postgres.new_library()
+    store = postgres_kind.build(tmp_path / "library.db", server)
+    tool = store.tools.put(Tool("docs"))
+    store.documents.write(tool.id, upsert=[prepared(f"{number}.md", "京都の寺", "鹿") for number in range(300)])
+    postgres.execute(f"DELETE FROM {server.schema}.meta WHERE key LIKE 'totals %'; ANALYZE {server.schema}.documents")
+    query = (
+        "SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int FROM pg_stat_xact_user_tables"
+        " WHERE schemaname = ?"
+    )
+    read = []
+    for _ in range(2):
+        with store.read_transaction():
+            before = store._database.rows(query, (server.schema,))[0][0]
+            assert store.stats.totals(tool.id) == Totals(300, 600, 0, 300 * 6)
+            read.append(store._database.rows(query, (server.schema,))[0][0] - before)
+    store.close()
+    assert read[0] > 600
+    assert read[1] < 20
 
 
 def test_an_older_library_is_migrated_once_however_many_open_it(
@@ -342,6 +370,23 @@ def test_a_folder_of_documents_is_not_taken_for_that_of_another_machine(
     with pytest.raises(BunkoError, match=r"documents in postgresql:.* was built from .*, not from") as raised:
         open_library(locate_library(docs_dir=tmp_path / "elsewhere", environ={}), environ=environ)
     assert "storage.schema" in raised.value.hint
+
+
+def test_a_program_opens_the_folder_of_a_library_on_a_server_by_its_path(
+    docs: Path, tmp_path: Path, postgres: PostgresServer
+) -> None:
+    (docs / "a.md").write_text(NOTE, encoding="utf-8")
+    folder, server = tmp_path / "team", postgres.new_library()
+    folder.mkdir()
+    settings = f'[storage]\nkind = "postgres"\nurl = "{server.url}"\nschema = "{server.schema}"\n'
+    (folder / "bunko.toml").write_text(settings, encoding="utf-8")
+    environ = {"BUNKO_EMBEDDING_PROVIDER": "none"}
+    with open_library(paths_for_folder(folder), environ=environ) as library:
+        library.add(docs, name="notes")
+        library.import_("notes")
+    with bunko.open(folder, environ=environ) as library:
+        assert (library.store.kind, [tool.name for tool in library.tools()]) == ("postgres", ["notes"])
+    assert not (folder / ".rag-index").exists()
 
 
 def test_a_folder_of_documents_is_not_added_to_a_library_of_other_tools(docs: Path, postgres: PostgresServer) -> None:

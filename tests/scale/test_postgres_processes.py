@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import LibraryError
-from bunko.interfaces.cli.search import NOTHING_FOUND_EXIT_CODE
+from bunko.interfaces.cli.commands.search import NOTHING_FOUND_EXIT_CODE
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
 from bunko.library.watch import WatchEvent, watch_library
-from bunko.records import DatabaseServer
 from bunko.stores.postgres import database as databases
 from bunko.types import Tool
+from bunko.types.records import DatabaseServer
 from tests.scale.postgres_server import PostgresServer, environment
 from tests.slow import corpus
 
@@ -30,11 +30,6 @@ CHAOS_SECONDS = float(os.environ.get("BUNKO_TEST_CHAOS_SECONDS", "15"))
 NAMES = [f"{number % 7}/{number}.md" for number in range(80)]
 VERSIONS = {name: [corpus.document(f"{name} {version}") for version in range(3)] for name in NAMES}
 QUERIES = ("京都の寺", "recovery signal", "server 索引")
-
-
-@pytest.fixture
-def server(postgres: PostgresServer) -> DatabaseServer:
-    return postgres.new_library()
 
 
 def open_machine(server: DatabaseServer, folder: Path, **more: str) -> Library:
@@ -153,7 +148,7 @@ def test_a_tool_of_another_machine_is_not_called_missing_where_its_folder_is_not
 def test_a_watch_outlives_a_restart_of_the_server(
     postgres: PostgresServer, server: DatabaseServer, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "_READ_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(databases, "READ_RETRY_SECONDS", 0.1)
 
     def open_watched() -> Library:
         return open_machine(server, tmp_path / "watching")

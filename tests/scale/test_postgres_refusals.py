@@ -12,20 +12,15 @@ from bunko.errors import DiskFull, LibraryBusy, LibraryError, LibraryReadOnly, L
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from bunko.records import DatabaseServer
 from bunko.stores.postgres import schema
 from bunko.types import Tool
+from bunko.types.records import DatabaseServer
 from tests.conftest import Run
 from tests.contracts.documents import prepared
 from tests.scale.postgres_server import PostgresServer, environment
 from tests.scale.test_postgres_connections import NOTE
 
 pytestmark = pytest.mark.scale
-
-
-@pytest.fixture
-def server(postgres: PostgresServer) -> DatabaseServer:
-    return postgres.new_library()
 
 
 def test_a_user_without_rights_on_the_schema_is_told_which_grants_are_missing(

@@ -10,22 +10,17 @@ import anyio
 import httpx2
 import mcp_types as types
 import pytest
-from mcp.client.client import Client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from bunko.records import DatabaseServer
-from tests.scale.postgres_server import PostgresServer, environment
+from bunko.types.records import DatabaseServer
+from tests.scale.postgres_server import environment
 from tests.slow import corpus
 
 pytestmark = pytest.mark.scale
 
 TOKEN = "a-token-of-this-test-alone"
 NOTE = "# 抹茶\n\n宇治の抹茶について、飲み方と点て方をとても詳しく書いてある文書です。"
-
-
-@pytest.fixture
-def server(postgres: PostgresServer) -> DatabaseServer:
-    return postgres.new_library()
 
 
 @pytest.fixture

@@ -19,8 +19,9 @@ import pytest
 
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.cluster.connection import connect
-from bunko.ingest.pipeline import ingest
+from bunko.ingest.policy import ImportPolicy
 from bunko.ingest.preparer import open_preparer
+from bunko.ingest.run import ImportRun
 from bunko.stores import memory
 from bunko.types import Tool
 from tests.ingest.stores import dump_library, write_old
@@ -311,8 +312,8 @@ def test_workers_that_do_not_see_the_files_get_them_and_those_of_another_version
         pytest.skip("this user may not mount")
     package = tmp_path / "path" / "bunko"
     shutil.copytree(ROOT / "src" / "bunko", package, ignore=shutil.ignore_patterns("__pycache__"))
-    module = (package / "__init__.py").read_text()
-    (package / "__init__.py").write_text(re.sub('__version__ = ".*"', '__version__ = "9.9.9"', module))
+    module = (package / "version.py").read_text()
+    (package / "version.py").write_text(re.sub('__version__ = ".*"', '__version__ = "9.9.9"', module))
     with ray_head(short_folder / "other", prefix=hide, python_path=[tmp_path / "path"]) as head:
         refused = bunko("reindex", corpus[0], tmp_path / "data", "--on", head.address)
         assert refused.returncode == 20, refused.stderr
@@ -322,7 +323,7 @@ def test_workers_that_do_not_see_the_files_get_them_and_those_of_another_version
         )
         assert hint == "Install the same versions of bunko and its packages on every machine of the cluster."
         assert document_count(tmp_path / "data") == 0
-        (package / "__init__.py").write_text(module)
+        (package / "version.py").write_text(module)
         result = bunko("reindex", corpus[0], tmp_path / "data", "--on", head.address)
         assert result.returncode == 0, result.stderr
         assert "The workers do not see the files of this machine" in result.stderr
@@ -334,7 +335,9 @@ def test_a_document_that_kills_every_worker_is_a_problem_and_a_large_model_has_a
     tool = store.tools.put(Tool("notes", "folder"))
     source, model = DeadlyNotes(30, deadly=7), LargeModel()
     with open_preparer(head.address, None) as preparer:
-        report = ingest(store, tool, source, ChunkerSettings(), model, preparer=preparer)
+        report = ImportRun(
+            store, tool, source, ChunkerSettings(), model, ImportPolicy(preparer=preparer, needs_vectors=True)
+        ).run()
     assert (report.added, report.embedded) == (29, 29)
     assert [(problem.uri, problem.reason) for problem in report.problems] == [
         ("7.md", "its worker process was killed twice while it was prepared")

@@ -10,7 +10,7 @@ from bunko.interfaces.http import readiness
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.open import open_library
 from bunko.library.paths import paths_for_folder
-from tests.mcp.http_server import ask, serving
+from tests.http.server import ask, serve_app
 from tests.mcp.test_endpoints import read_metrics
 from tests.scale.engines import chroma_server
 from tests.scale.postgres_server import PostgresServer, environment
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.scale
 def test_a_database_that_is_away_is_told_in_time_and_so_is_its_return(
     docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readiness, "_CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(readiness, "CACHE_SECONDS", 0.0)
     postgres = PostgresServer()
     try:
         corpus.write(docs, {"a.md": corpus.document("京都の寺")})
@@ -32,7 +32,7 @@ def test_a_database_that_is_away_is_told_in_time_and_so_is_its_return(
         ) as library:
             library.add(docs, name="docs")
             library.import_("docs")
-            with serving(ToolRegistry(lambda: library)) as port:
+            with serve_app(ToolRegistry(lambda: library)) as port:
                 assert ask(port, "/readyz").status == 200
                 postgres.stop()
                 reply = ask(port, "/readyz")
@@ -54,7 +54,7 @@ def test_an_index_that_is_behind_the_library_shows_by_how_much(docs: Path, tmp_p
         with open_library(paths_for_folder(tmp_path / "library"), environ=environ) as library:
             library.add(docs, name="docs")
             library.import_("docs")
-            with serving(ToolRegistry(lambda: library)) as port:
+            with serve_app(ToolRegistry(lambda: library)) as port:
                 assert read_metrics(port)["bunko_index_lag_generations"] == 0
                 # Another process, which knows nothing of Chroma, adds a document.
                 corpus.write(docs, {"b.md": corpus.document("奈良の鹿")})

@@ -123,6 +123,7 @@ def test_what_is_no_hash_is_refused_with_where_to_get_one(library: Library, garb
     assert len(str(caught.value)) < 300
 
 
+@pytest.mark.slow
 def test_a_long_file_is_searched_for_moved_lines_in_good_time(library: Library, docs: Path) -> None:
     passage = cited(library)
     many = "".join(f"行 {number} には特に何も書かれていない。\n" for number in range(20_000))

@@ -69,7 +69,8 @@ def test_the_terms_add_up_to_the_score_by_words(library: Library, options: dict[
 @pytest.mark.parametrize("options", RANKINGS, ids=str)
 def test_the_numbers_that_are_shown_add_up_exactly(library: Library, options: dict[str, Any]) -> None:
     for query in QUERIES:
-        page = library.page(SearchRequest(query, explain=True, top_k=8, **options))
+        ranking = {name: value for name, value in options.items() if name != "mode"}
+        page = library.page(SearchRequest(query, explain=True, top_k=8, mode=options["mode"], ranking=ranking))
         for result in page_to_dict(page)["results"]:
             why = result["explain"]
             points = [Decimal(str(part["points"])) for part in why["parts"]]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bunko.library.describe import MAX_DESCRIPTION_LENGTH, describe_tool, main_language
-from bunko.records import ChunkRow
 from bunko.search.keyphrases import Phrase, extract_phrases
 from bunko.types import Chunk, Tool
+from bunko.types.records import ChunkRow
 from bunko.types.tool_options import ToolOptions
 
 
@@ -25,6 +25,13 @@ def found(texts: Sequence[str], *, title: str = "", headings: Sequence[str] = ()
 
 def texts_of(some: list[Phrase]) -> list[str]:
     return [phrase.text for phrase in some]
+
+
+def test_a_range_of_cells_is_no_phrase() -> None:
+    texts = ["## 仕入れ!A1:F3\n\n品名と単価の表です。", "## 在庫!B8:C10\n\n棚と数量の表です。"]
+    phrases = texts_of(extract_phrases(found(texts, headings=["仕入れ!A1:F3"]), limit=20))
+    assert "仕入れ" in phrases
+    assert not re.findall(r"[A-Z]\d", " ".join(phrases))
 
 
 def test_english_phrases_are_what_stands_between_function_words() -> None:

@@ -13,8 +13,9 @@ from bunko.library import memos
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.records import QueryTerm
 from bunko.text import analyzer
+from bunko.types.records import QueryTerm
+from tests.text.words import spellings
 
 ENTRIES = [
     ("機械学習の勉強", "機械学習は統計学の応用です。統計の本を読み直した。"),
@@ -36,10 +37,6 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library
     with open_library(locate_library(library=tmp_path / "library", environ={}), environ={}) as opened:
         memos.import_memos(opened, tmp_path / "diary.txt", vectors=False)
         yield opened
-
-
-def spellings(text: str) -> list[str]:
-    return [term.spelling for run in analyzer.runs(text) for term in analyzer.terms(run)]
 
 
 def test_a_sentence_comes_to_its_words_without_particles_and_auxiliaries() -> None:
@@ -69,7 +66,7 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
             terms = set(spellings(query))
             asked = library.build_request(query, tools=tools)
             wanted = [QueryTerm(analyzer.term_key(term), 1.0) for term in terms]
-            found = view.rank(wanted, 10, k1=asked.k1, b=asked.b)
+            found = view.rank(wanted, 10, k1=asked.ranking.k1, b=asked.ranking.b)
             ids = view.chunk_ids(found.rows)
             stored = library.store.documents.chunks(ids)
             ours = {stored[chunk_id].title: score for chunk_id, score in zip(ids, found.scores, strict=True)}
@@ -80,5 +77,5 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
 
 def test_memos_have_constants_of_their_own(library: Library) -> None:
     request = library.build_request("予算", tools=library.tools())
-    assert (request.k1, request.b, request.top_k) == (1.5, 0.75, 10)
-    assert (library.build_request("予算").k1, library.build_request("予算").top_k) == (1.2, 5)
+    assert (request.ranking.k1, request.ranking.b, request.top_k) == (1.5, 0.75, 10)
+    assert (library.build_request("予算").ranking.k1, library.build_request("予算").top_k) == (1.2, 5)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bunko.errors import QueryError
 from bunko.search.paging import Cursor, PageItem, build_page, check_cursor, parse_cursor, truncate_to_budget
-from bunko.search.passages import Passage
+from bunko.search.passages import Passage, PassageLabel
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.token_count import estimate_tokens
 from bunko.types import Chunk, Hit
@@ -20,7 +20,7 @@ SENTENCE = "索引は小さいほど速い。"
 def passage(text: str, number: int = 0) -> Passage:
     chunk = Chunk(number, 0, len(text), 1, 1, text)
     hit = Hit("documents", f"{number}.md", "", "", (), "0" * 64, chunk, 1.0)
-    return Passage(hit, 0, len(text), 1, 1, text, "0" * 12)
+    return Passage(hit, 0, len(text), 1, 1, text, "0" * 12, PassageLabel(number, "", ()))
 
 
 def decode_cursor(text: str, request_key: str) -> Cursor:

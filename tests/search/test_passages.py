@@ -272,6 +272,15 @@ def test_a_word_longer_than_the_snippet_is_cut_anywhere() -> None:
     assert len(snippet("z" + "x" * 5000 + " 終わり", "z" + "x" * 5000)) <= SNIPPET_CHARS
 
 
+def test_a_snippet_at_the_end_of_a_text_shows_sentences_before_its_words() -> None:
+    before = "庭の手入れをした。" * 40
+    shown = snippet(f"{before}水族館に行った。", "水族館")
+    assert shown == "庭の手入れをした。" * 15 + "水族館に行った。"
+    assert len(shown) <= SNIPPET_CHARS
+    enough = "そのあとで駅前の店に寄り、頼まれていた本と切手を買ってから、川沿いの道を歩いて帰った。" * 3
+    assert snippet(f"{before}水族館に行った。{enough}", "水族館").startswith("水族館に行った。")
+
+
 @given(st.text(alphabet="走った川。、 \nserver.か\u3099ﾊﾞ㍿é…", max_size=400), st.integers(20, 200))
 def test_a_snippet_is_never_longer_than_asked_and_marks_lie_inside(text: str, size: int) -> None:
     looked = snippet_terms("走る server 川")

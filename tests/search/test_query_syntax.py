@@ -96,7 +96,7 @@ def test_a_quoted_phrase_must_be_in_the_text(pages: Path, open_docs: Opener, mod
 def test_a_phrase_that_is_in_very_many_texts_is_required_too(
     pages: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bunko.search.selection._MAX_PHRASE_ROWS", 2)
+    monkeypatch.setattr("bunko.search.hits.MAX_PHRASE_ROWS", 2)
     for mode in MODES:
         found = {hit.uri for hit in open_docs().search('"form validation"', mode=mode).hits}
         assert found == {"validation.md", "react.md"}

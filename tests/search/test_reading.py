@@ -9,8 +9,8 @@ import pytest
 from bunko.errors import QueryError, UnknownName
 from bunko.library.documents import ListRequest
 from bunko.library.library import Library
-from bunko.records import Filter
 from bunko.search.reading import Reading, ReadRequest
+from bunko.types.records import Filter
 from tests.conftest import Opener
 
 GUIDE = """---

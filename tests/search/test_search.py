@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from bunko.errors import QueryError
 from bunko.library.library import Library
-from bunko.records import Filter
 from bunko.search.query_syntax import parse_query
-from bunko.search.request import RankingOptions
-from bunko.types import Answer
+from bunko.types import Answer, Mode
+from bunko.types.records import Filter
 from tests.conftest import Opener
 
 PAGES = {
@@ -112,7 +111,8 @@ def test_a_hit_points_back_to_the_exact_source_text(pages: Path, open_docs: Open
 def test_modes_report_their_own_scores(pages: Path, open_docs: Opener) -> None:
     library = open_docs()
     words = library.search("京都の寺", mode="bm25").hits[0]
-    assert (words.score, words.vector_distance, words.combined_score) == (words.bm25_score, None, None)
+    assert words.bm25_score is not None
+    assert (words.vector_distance, words.combined_score) == (None, None)
     near = library.search("京都の寺", mode="semantic").hits[0]
     assert near.vector_distance is not None
     assert near.score == pytest.approx(1 - near.vector_distance)
@@ -127,6 +127,34 @@ def test_modes_report_their_own_scores(pages: Path, open_docs: Opener) -> None:
     assert ranks.score == pytest.approx(
         1 / (60 + ranks.explanation.bm25.rank) + 1 / (60 + ranks.explanation.vector.rank)
     )
+
+
+@pytest.mark.parametrize(
+    "query", ["京都の寺", "寺", "ゆうしゃのあか", "restart the server", "DEC-0054 の期限", "xyzzy"]
+)
+def test_a_score_is_between_0_and_1_in_every_mode_and_falls_with_the_rank(
+    pages: Path, open_docs: Opener, query: str
+) -> None:
+    library = open_docs()
+    modes: list[tuple[Mode, dict[str, Any]]] = [
+        ("bm25", {}), ("bm25", {"k1": 0.0}), ("bm25", {"k1": 10.0, "b": 0.0}), ("semantic", {}), ("hybrid", {}),
+        ("hybrid", {"fusion": "rrf"}), ("hybrid", {"vector_weight": 0.3}),
+    ]  # fmt: skip
+    for mode, options in modes:
+        scores = [hit.score for hit in library.search(query, mode=mode, top_k=12, **options).hits]
+        assert all(0 <= score <= 1 for score in scores), (mode, options, scores)
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_the_score_by_words_alone_says_how_much_of_the_query_was_found(pages: Path, open_docs: Opener) -> None:
+    library = open_docs()
+    both, one_word = library.search("子猫 弁理士", mode="bm25").hits[0], library.search("子猫", mode="bm25").hits[0]
+    assert one_word.score >= 0.6 > both.score
+    # The same hit has the same score on every page, and as few or as many as are asked for.
+    for count in (1, 12):
+        assert library.search("子猫 弁理士", mode="bm25", top_k=count).hits[0].score == both.score
+    # A threshold holds without vectors, too.
+    assert not library.search("子猫 弁理士", mode="bm25", min_score=0.6).hits
 
 
 def test_the_vector_weight_moves_the_answer_from_words_to_vectors(pages: Path, open_docs: Opener) -> None:
@@ -165,7 +193,7 @@ def test_a_threshold_on_the_combined_score_keeps_whoever_has_every_word(pages: P
 def test_full_matches_below_the_minimum_are_dropped_if_the_setting_says_so(pages: Path, open_docs: Opener) -> None:
     (pages / "long.md").write_text("# 表\n\n京都の寺の表。" + "数値と記号の並び。" * 60, encoding="utf-8")
 
-    def uris(library: Library, **options: Unpack[RankingOptions]) -> dict[str, float]:
+    def uris(library: Library, **options: Any) -> dict[str, float]:
         hits = library.search("京都 寺", mode="hybrid", top_k=12, **options).hits
         return {hit.uri: hit.combined_score or 0.0 for hit in hits}
 
@@ -200,7 +228,7 @@ def test_loanwords_can_be_switched_off(pages: Path, open_docs: Opener) -> None:
 
 
 def test_filters_narrow_the_answer(docs: Path, open_docs: Opener) -> None:
-    from bunko.records import Filter
+    from bunko.types.records import Filter
 
     (docs / "a.md").write_text("---\ntags: [Design, 設計]\ndate: 2024-01-15\n---\n# 検索\n\n検索の設計について書く。")
     (docs / "b.md").write_text("---\ntags: ops\ndate: 2024-06-01\n---\n# 検索\n\n検索の運用について書く。")
@@ -224,7 +252,7 @@ def test_a_senseless_request_says_what_is_allowed(pages: Path, open_docs: Opener
     with pytest.raises(QueryError):
         library.search("x", top_k=0)
     with pytest.raises(QueryError, match="fusion"):
-        library.search("x", fusion="blend")  # type: ignore[arg-type]
+        library.search("x", fusion="blend")
 
 
 def test_vectors_that_were_not_made_are_asked_for_in_words(pages: Path, open_docs: Opener) -> None:

@@ -12,9 +12,9 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.page import Page
 from bunko.library.paths import locate_library
-from bunko.records import Filter
 from bunko.search.request import SearchRequest
 from bunko.types import Mode
+from bunko.types.records import Filter
 from tests.conftest import Opener
 
 FILLER = "この文は一つの塊になるだけの長さを保つために、少し長めに書かれている。" * 3

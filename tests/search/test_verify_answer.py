@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bunko.search.answer_text import split_answer
 from bunko.search.verify_answer import verify_sentences
-from bunko.types.answers import AnswerSource, CheckedSentence, CitationState
+from bunko.types.answers import DENIAL, AnswerSource, CheckedSentence, CitationState
 
 LEAVE = "有給休暇は入社から六か月後に十日付与されます。使わなかった分は翌年度に繰り越せますが、二年で消えます。"
 BACKUPS = "Backups are kept for 35 days in the Osaka region. Dr. Ito runs them at night."
@@ -144,6 +144,33 @@ def test_a_source_that_is_no_longer_there_supports_nothing(state: CitationState)
 
 def test_a_source_that_moved_still_supports() -> None:
     assert verify_one("Backups are kept for 35 days [2].", ops="moved").status == "supported"
+
+
+@pytest.mark.parametrize(
+    "label", ["回答: ", "回答：", "答え: ", "結論: ", "**回答:** ", "**回答**: ", "Answer: ", "A: ", "Conclusion: "]
+)
+def test_the_label_of_a_sentence_is_no_part_of_what_it_claims(label: str) -> None:
+    text = "非同期処理は、待ち時間のあいだに別の処理を進める仕組みです。コールバックは使いません。"
+    source = AnswerSource(1, "docs", "async.md", "async.md:L1-L3", text, "h")
+
+    def verify_labelled(claim: str) -> CheckedSentence:
+        [sentence] = verify_sentences(f"{label}{claim}[1]", [source], lambda _: "same")
+        return sentence
+
+    for claim in ("非同期処理は、待ち時間のあいだに別の処理を進める仕組みです。", "コールバックは使いません。"):
+        sentence = verify_labelled(claim)
+        assert (sentence.status, sentence.missing) == ("supported", ())
+        assert sentence.text.startswith(label.strip("*: ：")), "it is shown"
+    denied = verify_labelled("コールバックを使います。")
+    assert (denied.status, denied.missing) == ("unsupported", (DENIAL,))
+
+
+@pytest.mark.parametrize("words", ["補足事項: ", "Remarks for beginners: "])
+def test_words_that_a_source_does_not_have_are_not_denied_by_it(words: str) -> None:
+    text = "非同期処理は、待ち時間のあいだに別の処理を進める仕組みです。コールバックは使いません。"
+    source = AnswerSource(1, "docs", "async.md", "async.md:L1-L3", text, "h")
+    [sentence] = verify_sentences(f"{words}コールバックは使いません。[1]", [source], lambda _: "same")
+    assert DENIAL not in sentence.missing
 
 
 def test_a_citation_that_is_missing_or_wrong_is_added_as_ours() -> None:

@@ -17,7 +17,7 @@ def test_words_that_match_have_a_common_key() -> None:
     pairs = Random(5).sample(load_pairs(), 20)
     texts = {text for pair in pairs for text in (pair.passage, pair.text)}
     words = sorted({word for text in texts for clause in analyze_clauses(text) for word in clause.words}, key=repr)
-    compare = word_match._compare_words.__wrapped__
+    compare = word_match.compare_words.__wrapped__
     matching = [(word, other) for word, other in product(words, words) if compare(word, other)]
     assert len(matching) > len(words)  # every word matches itself
     assert [pair for pair in matching if match_keys(pair[0]).isdisjoint(match_keys(pair[1]))] == []
@@ -31,8 +31,8 @@ def test_a_long_answer_about_something_else_compares_few_words() -> None:
         return " ".join(f"{' '.join(words[4 * index : 4 * index + 4]).capitalize()}." for index in range(count))
 
     sources = [AnswerSource(number, "t", f"{number}.md", f"{number}.md:L1", sentences(40), "h") for number in (1, 2, 3)]
-    word_match._compare_words.cache_clear()
+    word_match.compare_words.cache_clear()
     checked = verify_sentences(sentences(60), sources, lambda source: "same")
     assert {sentence.status for sentence in checked} == {"unsupported"}
-    info = word_match._compare_words.cache_info()
+    info = word_match.compare_words.cache_info()
     assert info.hits + info.misses < 1000  # of 240 words and 480 others, which are 115,200 pairs

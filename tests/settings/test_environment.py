@@ -108,7 +108,7 @@ def test_unknown_names_in_the_environment_are_ignored() -> None:
         ("RAG_CHUNK_SIZE", "2.5", "a whole number of at least 1"),
         ("RAG_CHUNK_SIZE", "9" * 5000, "a whole number of at least 1"),
         ("RAG_BM25_B", "nan", "a number from 0 to 1"),
-        ("RAG_BM25_K1", "inf", "a number of at least 0"),
+        ("RAG_BM25_K1", "inf", "a number from 0 to 10"),
         ("RAG_RESPECT_ROBOTS_TXT", "maybe", "true or false"),
         ("BUNKO_CHUNKER_HEADING_LEVELS", "1,7", "a list of whole numbers from 1 to 6"),
         ("BUNKO_SEARCH_MODE", "magic", "one of bm25, semantic, hybrid"),

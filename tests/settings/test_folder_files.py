@@ -28,27 +28,25 @@ USERS_OWN = {
     "index": "kind",
     "ingest": "on",
     "search": "reranker rerank_count rerank_seconds timezone freshness_seconds freshness_wait_seconds",
-    "memos": "max_file_bytes",
     "chat": "provider model base_url api_key provider_order provider_sort allow_fallbacks data_collection max_tokens"
     " temperature timeout max_rounds max_total_tokens max_seconds max_cost input_price output_price history_tokens"
     " allowed_tools confirmed_tools keep_history",
     "mcp": "enabled servers_config start_timeout call_timeout max_output_chars",
-    "slack": "bot_token app_token signing_secret write_users write_channels allowed_domains allowed_tools workers"
+    "slack": "bot_token app_token signing_secret tools write_users write_channels allowed_domains allowed_tools workers"
     " keep_days api_url",
     "rewrite": "enabled model max_tokens temperature timeout cache_seconds",
     "summarize": "provider model max_tokens temperature timeout max_input_chars",
     "ask": "top_k max_input_chars",
-    "web": "top_k chunk_size chunk_overlap vector_weight k1 b min_combined_score",
+    "web": "top_k chunk_size chunk_overlap vector_weight k1 b min_combined_score robots_unreachable",
     "retry": "max_retries base_delay backoff_factor",
-    "chromadb": "url token tenant database timeout write_timeout collection_name hnsw_space hnsw_construction_ef"
-    " hnsw_search_ef hnsw_M",
+    "chromadb": "url token tenant database timeout write_timeout collection_name",
     "milvus": "uri token database collection_name consistency_level candidates timeout write_timeout retries",
     "display": "default_format",
     "model": "auto_unload_minutes memory_threshold",
     "crawl": "max_pages delay_sec respect_robots_txt robots_txt_cache_ttl concurrency timeout_seconds max_bytes"
     " follow_redirects user_agent allowed_hosts max_crawl_delay",
     "safety": "url_check google_safe_browsing_api_key base_url cache_ttl fail_open timeout",
-    "serve": "toolsets read_only response_format max_result_tokens max_schema_tokens mcp api page host port"
+    "serve": "toolsets read_only max_result_tokens max_schema_tokens mcp api page host port"
     " workers token allowed_hosts requests_per_second audit_lines",
     "log": "debug keep_searches",
 }
@@ -117,7 +115,8 @@ def test_every_setting_is_either_the_users_own_or_has_limits_for_documents_folde
         " harm; if not, to USERS_OWN."
     )
     assert USERS_OWN_KEYS & FOLDER_LIMITS.keys() == set()
-    assert USERS_OWN_KEYS | FOLDER_LIMITS.keys() == core
+    assert {key for key in USERS_OWN_KEYS | FOLDER_LIMITS.keys() if not key.startswith("embedding.")} == core
+    assert FOLDER_LIMITS.keys() <= SETTINGS.keys()
 
 
 def test_a_documents_folder_sets_none_of_the_users_own_settings_and_one_line_says_so(tmp_path: Path) -> None:
@@ -154,9 +153,21 @@ def test_a_value_that_is_the_default_is_not_worth_a_line(tmp_path: Path, user: P
     loaded = load_docs(tmp_path, SEED_CONFIG, name="config.yaml")
     assert loaded.notices == []
     assert loaded.settings.scanner.file_extensions == (".md", ".txt")
-    changed = SEED_CONFIG.replace("hnsw_M: 16", "hnsw_M: 32").replace("768", "1536")
+    changed = SEED_CONFIG.replace("gemini-embedding-001", "gemini-embedding-2").replace(
+        "max_retries: 3", "max_retries: 9"
+    )
     [notice] = load_docs(tmp_path, changed, name="config.yaml").notices
-    assert "embedding.output_dimensionality, chromadb.hnsw_M in" in notice
+    assert "embedding.model, retry.max_retries in" in notice
+
+
+def test_how_its_vectors_are_found_is_the_folders_choice_within_limits(tmp_path: Path, user: Path) -> None:
+    changed = SEED_CONFIG.replace("hnsw_M: 16", "hnsw_M: 32").replace("768", "1536").replace("ef: 200", "ef: 400")
+    changed = changed.replace("batch_size: 100", "batch_size: 50").replace('space: "cosine"', 'space: "l2"')
+    loaded = load_docs(tmp_path, changed, name="config.yaml")
+    assert loaded.notices == []
+    chroma, embedding = loaded.settings.chromadb, loaded.settings.embedding
+    assert (chroma.hnsw_M, chroma.hnsw_construction_ef, chroma.hnsw_space) == (32, 400, "l2")
+    assert (embedding.output_dimensionality, embedding.batch_size) == (1536, 50)
 
 
 def test_how_its_documents_are_read_cut_and_ranked_is_the_folders_choice(tmp_path: Path, user: Path) -> None:
@@ -190,8 +201,13 @@ def test_how_its_documents_are_read_cut_and_ranked_is_the_folders_choice(tmp_pat
         ("chunker.row_context_size", 10**6),
         ("chunking.overlap", 1000),
         ("search.top_k", 1000),
-        ("search.k1", 1e308),
         ("memos.top_k", 1000),
+        ("chromadb.hnsw_M", 10_000),
+        ("chromadb.hnsw_construction_ef", 10**6),
+        ("chromadb.hnsw_search_ef", 10**6),
+        ("embedding.batch_size", 1),
+        ("embedding.output_dimensionality", 1_000_000),
+        ("embedding.task_type_query", "x" * 100),
     ],
 )
 def test_a_value_that_would_harm_the_user_is_ignored(key: str, value: object, tmp_path: Path, user: Path) -> None:

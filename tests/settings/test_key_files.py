@@ -142,7 +142,7 @@ def test_a_secret_that_a_container_engine_has_mounted_is_as_it_should_be(
     key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key.chmod(0o644)
-    monkeypatch.setattr(keyfile, "_CONTAINER_SECRETS", key.parent)
+    monkeypatch.setattr(keyfile, "CONTAINER_SECRETS", key.parent)
     assert load_settings(environ={"OPENAI_API_KEY_FILE": str(key)}).notices == []
 
 

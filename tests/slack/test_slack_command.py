@@ -106,6 +106,7 @@ def write_their_list(marker: Path) -> None:
     Path("config/mcp_servers.json").write_text(json.dumps({"mcpServers": {"theirs": server}}), "utf-8")
 
 
+@pytest.mark.slow
 def test_a_list_in_the_current_folder_starts_nothing_unless_it_is_named(
     bot: StartBot,
     slack: SlackService,

@@ -20,7 +20,6 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from bunko.interfaces.api.openapi import describe_api
-from bunko.library.tokens import add_token, resolve_rights
 from bunko.types.access import ALL_TOOLS
 from tests.http.server import EXAMPLES, Site, serve_site
 
@@ -55,8 +54,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def headers(site: Site) -> dict[str, str]:
     """A token that may do everything but name folders of this machine: a made-up one could be a large one."""
-    rights = resolve_rights(site.library.store, (), (ALL_TOOLS,))
-    return {"Authorization": f"Bearer {add_token(site.library.store, 'schemathesis', rights)}"}
+    rights = site.library.tokens.rights((), (ALL_TOOLS,))
+    return {"Authorization": f"Bearer {site.library.tokens.add('schemathesis', rights)}"}
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["right", "wrong"])

@@ -102,13 +102,15 @@ def answer_from_documents(body: dict[str, Any]) -> Block:
         names = sorted(set(_TOOL_NAME.findall(json.dumps(body))))
         return call("ToolSearch", query=f"select:{','.join(names)}", max_results=20) if names else say("No tools.")
     if "mcp__bunko__nikki" not in results:
-        return call("mcp__bunko__nikki", query=QUESTION)
+        return call(
+            "mcp__bunko__nikki", query=QUESTION, also=["会議で決めた金額"], passage="予算は次のように決まった。"
+        )
     first = structured(results["mcp__bunko__nikki"])["results"][0]
     if "mcp__bunko__read" not in results:
         return call("mcp__bunko__read", document=first["citation"], around=5)
     reading = structured(results["mcp__bunko__read"])
     [sentence] = [line for line in reading["text"].splitlines() if "予算は" in line]
-    return say(f"{sentence} [{first['citation']}]({first['uri']}) {first['hash']}")
+    return say(f"{sentence} [{first['citation']}]({reading['uri']}) {first['hash']}")
 
 
 def test_it_finds_reads_and_cites(project: Path, tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bunko import array_file
 from bunko.errors import BunkoError
 from bunko.indexes.embedded import segment
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
+from bunko.runtime import array_file
 from tests.conftest import Run
 
 pytestmark = pytest.mark.slow
@@ -125,7 +125,7 @@ def test_a_damaged_library_never_ends_in_a_traceback(
 ) -> None:
     rng = random.Random(f"{damage.__name__} {size}")
     if size == "large":
-        monkeypatch.setattr(array_file, "_MAX_VERIFIED_BYTES", 0)  # as for a file too large to be checked on opening
+        monkeypatch.setattr(array_file, "MAX_VERIFIED_BYTES", 0)  # as for a file too large to be checked on opening
     for _ in range(ROUNDS):
         shutil.rmtree(docs / ".rag-index")
         shutil.copytree(intact, docs / ".rag-index")

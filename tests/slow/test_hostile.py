@@ -14,14 +14,14 @@ import pytest
 
 from bunko.errors import BunkoError, QueryError
 from bunko.interfaces import serialize
-from bunko.interfaces.cli import render, render_results, result_formats
 from bunko.interfaces.cli.main import EXIT_CODES
+from bunko.interfaces.cli.terminal import render, render_results, result_formats
 from bunko.library.library import Library
-from bunko.records import Filter
 from bunko.search.request import SearchRequest
 from bunko.text.dates import resolve_date
 from bunko.text.tags import normalise_tag
 from bunko.types import MAX_TAG_CHARS, MODES, Mode, Report
+from bunko.types.records import Filter
 from tests.slow import corpus
 
 pytestmark = pytest.mark.slow

@@ -85,10 +85,10 @@ def test_every_tool_can_be_called(ask: Ask, target: list[str]) -> None:
     assert found["citation"].startswith("京都.md:L")
     assert found["content"] in first["content"][0]["text"]
     assert first["content"][1]["type"] == "resource_link"
-    assert call("documents", query="restart")["structuredContent"]["results"][0]["uri"].endswith("/notes/engine.md")
+    assert call("documents", query="restart")["structuredContent"]["results"][0]["file_path"] == "notes/engine.md"
     part = call("read", document=found["citation"])["structuredContent"]
     assert part["text"] == found["content"]
-    assert "寺と庭" in call("read", document=found["uri"], section="京都")["structuredContent"]["text"]
+    assert "寺と庭" in call("read", document=found["file_path"], section="京都")["structuredContent"]["text"]
     assert call("list", sort="name")["structuredContent"]["total"] == 2
     verdict = call("verify", citation=found["citation"], hash=found["hash"])
     assert verdict["structuredContent"]["status"] == "same"

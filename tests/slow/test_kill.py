@@ -154,9 +154,8 @@ def test_a_search_killed_while_it_absorbs_changes_loses_nothing(small: Case, tmp
     check_completed(docs, small)
 
 
-def wait_for_a_moment(chance: random.Random, process: subprocess.Popen[str], docs: Path, seconds: float) -> None:
+def wait_for_a_moment(chance: random.Random, process: subprocess.Popen[str], log: Path, seconds: float) -> None:
     """Wait for a random time of an import's length, or until the log of changes has grown to a random size."""
-    log = docs / ".rag-index" / "library.db-wal"
     size = chance.randrange(1, 1_000_000) if chance.random() < 0.5 else 0
     end = time.monotonic() + (chance.random() * seconds if not size else seconds)
     while time.monotonic() < end and process.poll() is None:
@@ -199,7 +198,7 @@ def test_an_import_killed_at_a_random_moment_is_whole_and_is_completed_by_the_ne
         small.begun(docs)
         process = corpus.start("reindex", "--docs-dir", docs)
         killable.append(process)
-        wait_for_a_moment(chance, process, docs, seconds)
+        wait_for_a_moment(chance, process, docs / ".rag-index" / "library.db-wal", seconds)
         kill(process)
         killed += process.returncode == -signal.SIGKILL
         check_completed(docs, small)
@@ -245,7 +244,7 @@ def test_an_import_with_workers_killed_at_a_random_moment_leaves_no_process_behi
         large.begun(docs)
         process = corpus.start(*command, "--docs-dir", docs)
         killable.append(process)
-        wait_for_a_moment(chance, process, docs, seconds)
+        wait_for_a_moment(chance, process, docs / ".rag-index" / "library.db-wal", seconds)
         with_workers += len(corpus.workers_of(process.pid)) >= 1
         below = kill(process)
         try:

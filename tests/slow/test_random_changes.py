@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,13 +34,6 @@ SETTINGS = {
 }
 # A command that needs the embedder of the moment may fail for it; nothing else may.
 EMBEDDER_FAILED = 5
-
-
-@pytest.fixture
-def service() -> Iterator[Loopback]:
-    found = Loopback(768)
-    yield found
-    found.close()
 
 
 class Folder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.http_server import ask
+from tests.http.server import ask
 from tests.slow import corpus
 from tests.slow.serving import TOKEN
 
@@ -66,6 +67,12 @@ def command_line(pid: int) -> str:
     return ""
 
 
+def has_opened_its_library(pid: int) -> bool:
+    with suppress(OSError):  # a file of the list is closed before it is read
+        return any("library.db" in str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
 def is_alive(pid: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -81,8 +88,10 @@ def serving(docs: Path, folder: Path) -> Iterator[Workers]:
     command = [sys.executable, "-m", "bunko", "serve", "--http", "--port", "0", "--workers", "2"]
     log = folder / "log"
     with open(log, "wb") as file:
-        environ = corpus.environment(BUNKO_TOKEN=TOKEN, TMPDIR=str(temporary))
-        process = subprocess.Popen([*command, "--docs-dir", str(docs)], env=environ, stdout=file, stderr=file)
+        environ = corpus.environment(BUNKO_TOKEN=TOKEN, TMPDIR=str(temporary), XDG_CONFIG_HOME=str(folder / "config"))
+        command += ["--docs-dir", str(docs)]
+        # Not a terminal, where SIGHUP ends a server.
+        process = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
     try:
         yield Workers(process, log, temporary)
     finally:
@@ -147,3 +156,53 @@ def test_a_worker_that_is_just_starting_ends_at_once_too(workers: Workers) -> No
     workers.process.send_signal(signal.SIGTERM)
     assert workers.process.wait(timeout=corpus.PATIENCE) == 0
     assert "Traceback" not in workers.output()
+
+
+def test_hangup_replaces_the_workers_one_by_one_while_every_client_is_answered(workers: Workers) -> None:
+    first = set(workers.pids())
+    statuses: list[int] = []
+
+    def is_replaced() -> bool:
+        statuses.append(ask(workers.port, "/api/v1/search?q=kyoto", **BEARER).status)
+        return "All workers are replaced" in workers.output()
+
+    workers.process.send_signal(signal.SIGHUP)
+    corpus.wait_until(is_replaced, "all workers are replaced")
+    assert set(statuses) == {200}
+    assert len(workers.pids()) == 2
+    assert not first & set(workers.pids())
+    assert workers.is_ready()
+    assert "ended with" not in workers.output()
+
+
+def test_a_worker_finishes_its_request_before_it_ends(workers: Workers) -> None:
+    connections = []
+    for _ in range(20):  # so that each worker has some
+        connection = http.client.HTTPConnection("127.0.0.1", workers.port, timeout=corpus.PATIENCE)
+        connection.putrequest("POST", "/api/v1/selections")
+        for name, value in {**BEARER, "Content-Type": "application/json", "Content-Length": "38"}.items():
+            connection.putheader(name, value)
+        connection.endheaders(b'{"documents": ')  # the rest follows when all workers are ending
+        connections.append(connection)
+    assert workers.is_ready()
+    for pid in workers.pids():
+        os.kill(pid, signal.SIGTERM)
+    corpus.wait_until(lambda: len(workers.pids()) == 2, "they have not ended")
+    replies = []
+    for connection in connections:
+        connection.send(b'{"documents": ["a.md"]}}')
+        replies.append(connection.getresponse().status)
+        connection.close()
+    assert replies == [201] * 20
+
+
+def test_workers_stay_if_new_ones_do_not_answer(workers: Workers, tmp_path: Path) -> None:
+    pids = set(workers.pids())
+    corpus.wait_until(lambda: all(map(has_opened_its_library, pids)), "they do not read the settings any more")
+    settings = tmp_path / "config" / "bunko" / "bunko.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[search\n", encoding="utf-8")
+    workers.process.send_signal(signal.SIGHUP)
+    corpus.wait_until(lambda: "Worker 1 is not replaced" in workers.output(), "the new one is given up")
+    assert set(workers.pids()) == pids
+    assert workers.is_ready(), workers.output()

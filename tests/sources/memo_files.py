@@ -8,7 +8,6 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
-from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.readers import changelog
 from bunko.readers.memo import BadLine, Memo, collapse_line_ends
@@ -56,7 +55,7 @@ def write(path: Path, text: str | bytes, *, after: int = 0) -> Path:
 
 
 def add_memos(library: Library, source: Path) -> Tool:
-    tool = catalog.add_tool(library.store, "memos", "What we did", source, kind="memos")
+    tool = library.tools.add("memos", "What we did", source, kind="memos")
     library.import_tools(["memos"])
     return tool
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.readers.memo import BadLine, Memo
-from bunko.records import Filter
 from bunko.types import Text
+from bunko.types.records import Filter
 from tests.sources.memo_files import Opener, add_memos, cited_lines, parse_file, write
 
 DIARY = """\

@@ -171,6 +171,7 @@ def random_tree(chance: random.Random, here: Path, depth: int = 0) -> None:
         write(here / ".gitignore", chance.choice(["\n", "\r\n"]).join(lines))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="compares with git")
 @pytest.mark.parametrize("seed", range(60))
 def test_random_gitignore_files_mean_what_they_mean_to_git(tmp_path: Path, seed: int) -> None:

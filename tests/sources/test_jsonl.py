@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.readers import jsonl
 from bunko.readers.memo import BadLine, Memo, collapse_line_ends
-from bunko.records import Filter
 from bunko.sources.jsonl import parse
 from bunko.types import Tool
+from bunko.types.records import Filter
 from tests.sources.memo_files import Opener, write
 
 NOTES: list[dict[str, object]] = [
@@ -30,7 +29,7 @@ def lines(*notes: object) -> str:
 
 
 def added(library: Library, source: Path) -> Tool:
-    tool = catalog.add_tool(library.store, "notes", "Notes", source, kind="jsonl")
+    tool = library.tools.add("notes", "Notes", source, kind="jsonl")
     library.import_tools(["notes"])
     return tool
 

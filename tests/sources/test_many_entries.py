@@ -10,8 +10,8 @@ import pytest
 
 from bunko import sources
 from bunko.library import memos
-from bunko.observer import ImportProgress, Observer
 from bunko.protocols import Scan
+from bunko.runtime.observer import ImportProgress, Observer
 from bunko.sources import entries
 from bunko.types import ExcerptEntry, Fingerprint, LineSpan, SourceEntry, Text
 from bunko.types.entry_table import EntryTable
@@ -53,10 +53,11 @@ def test_a_table_returns_the_entries_that_it_was_given() -> None:
         table[5]
 
 
+@pytest.mark.slow
 def test_what_a_scan_keeps_of_an_entry_is_smaller_than_an_object(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "_TEXT_BUDGET_CHARS", 0)
+    monkeypatch.setattr(entries, "TEXT_BUDGET_CHARS", 0)
     path = write(tmp_path / "memo.jsonl", jsonl(4000))
     scan(path)  # loads what is needed
     tracemalloc.start()

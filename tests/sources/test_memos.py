@@ -8,14 +8,15 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp.client.client import Client
+from mcp import Client
 from mcp_types import TextResourceContents
 
 from bunko.errors import SourceError
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.records import Filter
 from bunko.text.dates import resolve_date
+from bunko.types.records import Filter
+from tests.mcp.mcp_client import connect
 from tests.sources.memo_files import (
     EMACS,
     SEED,
@@ -226,7 +227,7 @@ def test_an_assistant_finds_verifies_and_reads_a_memo(open_memos: Opener, tmp_pa
     desk = ToolRegistry(lambda: library)
 
     async def talk() -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-        async with Client(BunkoServer(desk), cache=None) as client:
+        async with Client(connect(BunkoServer(desk)), cache=None) as client:
             found = await client.call_tool("memos", {"query": "見積もる"})
             assert found.structured_content is not None
             (hit,) = found.structured_content["results"]

@@ -133,6 +133,42 @@ def test_how_long_ago_is_a_whole_day_but_for_hours(written: str, day: str) -> No
     assert resolve_date(written, datetime(2026, 3, 10, 13, 5)) == day
 
 
+@pytest.mark.parametrize(
+    ("written", "since", "until"),
+    [
+        ("きょう", "2026-03-10", "2026-03-10"),
+        ("きのう", "2026-03-09", "2026-03-09"),
+        ("おととい", "2026-03-08", "2026-03-08"),
+        ("今週", "2026-03-09", "2026-03-15"),
+        ("先週", "2026-03-02", "2026-03-08"),
+        ("先々週", "2026-02-23", "2026-03-01"),
+        ("今月", "2026-03", "2026-03"),
+        ("先月", "2026-02", "2026-02"),
+        ("先々月", "2026-01", "2026-01"),
+        ("今年", "2026", "2026"),
+        ("去年", "2025", "2025"),
+        ("おととし", "2024", "2024"),
+        ("this week", "2026-03-09", "2026-03-15"),
+        ("Last  Week", "2026-03-02", "2026-03-08"),
+        ("last month", "2026-02", "2026-02"),
+        ("last-year", "2025", "2025"),
+        ("3 days ago", "2026-03-07", "2026-03-07"),
+        ("1 week ago", "2026-03-03", "2026-03-03"),
+        ("2 months ago", "2026-01-09", "2026-01-09"),
+        ("12 hours ago", "2026-03-10T01:05:00", "2026-03-10T01:05:00"),
+    ],
+)
+def test_the_words_of_a_calendar_are_dates_whose_periods_begin_and_end(written: str, since: str, until: str) -> None:
+    tuesday = datetime(2026, 3, 10, 13, 5)
+    assert resolve_date(written, tuesday) == since
+    assert resolve_date(written, tuesday, is_end=True) == until
+
+
+def test_the_month_before_january_is_in_the_year_before() -> None:
+    assert resolve_date("先月", datetime(2026, 1, 31)) == "2025-12"
+    assert resolve_date("先々月", datetime(2026, 2, 1)) == "2025-12"
+
+
 def test_eras_are_understood_where_dates_are_given_by_hand() -> None:
     assert resolve_date("令和6年1月15日", datetime(2026, 1, 1)) == "2024-01-15"
     assert iso_date("昭和64年1月7日") == iso_date("1989年1月7日") == "1989-01-07"

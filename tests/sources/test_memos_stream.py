@@ -19,9 +19,9 @@ from bunko.library import memos
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.observer import Observer
 from bunko.readers import line_stream as reading
 from bunko.readers.memo import BadLine, Memo
+from bunko.runtime.observer import Observer
 from bunko.sources import entries
 from bunko.sources import memos as source
 from bunko.types import ExcerptEntry
@@ -32,9 +32,9 @@ from tests.sources.memo_files import Opener, write
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files of a few hundred bytes be read as large ones are, and keep next to nothing of their texts."""
     monkeypatch.setattr(reading, "MAX_READ_BYTES", 64)
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 7)
     monkeypatch.setattr("bunko.sources.folder.MAX_READ_BYTES", 64)
-    monkeypatch.setattr(entries, "_TEXT_BUDGET_CHARS", 40)
+    monkeypatch.setattr(entries, "TEXT_BUDGET_CHARS", 40)
 
 
 def changelog(number: int, *, says: Callable[[int], str] = lambda at: f"項目{at}の話。") -> str:
@@ -225,7 +225,7 @@ def test_blocks_of_any_size_give_the_entries_of_the_whole_text(
     whole = source.parse(BytesIO(data), name, len(data), 10_000)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "MAX_READ_BYTES", len(data) - 1)
-        patch.setattr(reading, "_BLOCK_BYTES", block)
+        patch.setattr(reading, "BLOCK_BYTES", block)
         blocks = source.parse(BytesIO(data), name, len(data), 10_000)
         assert (blocks.encoding, list(blocks.items)) == (whole.encoding, list(whole.items))
 
@@ -261,7 +261,7 @@ def test_texts_that_a_scan_left_out_come_to_the_same_library(
     write(tmp_path / name, text)
     found = []
     for kept in (10**9, 60):
-        monkeypatch.setattr(entries, "_TEXT_BUDGET_CHARS", kept)
+        monkeypatch.setattr(entries, "TEXT_BUDGET_CHARS", kept)
         environ = {"BUNKO_LIBRARY_PATH": str(tmp_path / f"library{kept}"), "XDG_CONFIG_HOME": str(tmp_path)}
         with open_library(
             locate_library(library=tmp_path / f"library{kept}", environ=environ), environ=environ

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+import gc
+import stat
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,9 @@ from bunko.errors import LibraryError, SettingsError, UnknownName
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library, paths_for_folder
 from bunko.library.tool_names import tool_names
-from bunko.records import DatabaseServer
 from bunko.settings import load_settings
-from bunko.stores.postgres import schema as postgres_schema
-from bunko.stores.sqlite import schema as sqlite_schema
 from bunko.types import Tool
+from bunko.types.records import DatabaseServer
 
 NOTE = "# 京都\n\n京都の寺を三日かけて巡った。庭園の紅葉がとても美しかったことを覚えている。"
 IN_MEMORY = {"BUNKO_STORAGE_KIND": "memory"}
@@ -58,23 +56,6 @@ def test_a_server_without_its_package_is_an_error_that_says_how_to_install_it(
     assert 'pip install "bunko[postgres]"' in raised.value.hint
 
 
-def test_a_server_has_the_same_tables_and_columns_as_a_file() -> None:
-    def columns(scripts: Iterable[str]) -> dict[str, list[str]]:
-        found = {}
-        for name, body in re.findall(
-            r"CREATE TABLE (?:IF NOT EXISTS )?(\w+) \((.*?)\)(?: WITHOUT ROWID)?(?:;|\Z)",
-            ";".join(re.sub(r"--[^\n]*", "", script).strip() for script in scripts) + ";",
-            re.DOTALL,
-        ):
-            parts = [part.split()[0].strip('"') for part in re.split(r",(?![^(]*\))", body)]
-            found[name] = [part for part in parts if part not in ("PRIMARY", "UNIQUE")]
-        return found
-
-    in_file = columns([*sqlite_schema.TABLES, *sqlite_schema.OPTIONAL_TABLES.values()])
-    assert len(in_file) == 19
-    assert columns([postgres_schema.TABLES]) == in_file
-
-
 def test_a_library_in_memory_is_imported_searched_and_leaves_no_file(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -85,6 +66,18 @@ def test_a_library_in_memory_is_imported_searched_and_leaves_no_file(tmp_path: P
         assert [hit.uri for hit in library.search("紅葉").hits] == ["a.md"]
         assert (library.status().location, library.status().bytes) == ("memory", 0)
     assert (names_in(tmp_path), names_in(docs)) == (before, ["a.md"])
+
+
+def test_the_folder_of_a_library_in_memory_goes_with_its_store() -> None:
+    for is_closed in (True, False):
+        store = stores.build("memory", Path())
+        folder = store.address.location.parent
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        if is_closed:
+            store.close()
+        del store
+        gc.collect()
+        assert not folder.exists()
 
 
 def test_a_library_in_memory_is_never_there_before_it_is_opened(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ import pytest
 from bunko import stores
 from bunko.errors import DiskFull
 from bunko.protocols import Store
-from bunko.records import Filter
 from bunko.stores.filters import effective_date
 from bunko.stores.sql import fact_cache
 from bunko.stores.sqlite.connection import SqliteDatabase
 from bunko.types import SourceEntry, Tool
+from bunko.types.records import Filter
 from tests.contracts.documents import prepared
 
 DAY_NS = 24 * 60 * 60 * 10**9
@@ -41,7 +41,7 @@ FILTERS = [
 
 @pytest.fixture(autouse=True)
 def _facts_of_few_documents_are_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fact_cache, "_MIN_SAVED_DOCUMENTS", 1)
+    monkeypatch.setattr(fact_cache, "MIN_SAVED_DOCUMENTS", 1)
 
 
 @pytest.fixture
@@ -208,8 +208,8 @@ def test_a_process_killed_while_it_writes_the_file_leaves_filters_right(location
     tool = fill(location)
     facts_file(location, tool).unlink()
     code = (
-        "import sys; from pathlib import Path; from bunko import stores; from bunko.records import Filter\n"
-        "from bunko.stores.sql import fact_cache; fact_cache._MIN_SAVED_DOCUMENTS = 1\n"
+        "import sys; from pathlib import Path; from bunko import stores; from bunko.types.records import Filter\n"
+        "from bunko.stores.sql import fact_cache; fact_cache.MIN_SAVED_DOCUMENTS = 1\n"
         "stores.build('sqlite', Path(sys.argv[1])).documents.select(int(sys.argv[2]), Filter(path='*'))"
     )
     environ = os.environ | {"BUNKO_FAILPOINT": failpoint}

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import LibraryDamaged
-from bunko.records import Filter, WebPage
 from bunko.stores import sqlite
 from bunko.stores.sql import pages as pages_module
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
+from bunko.types.records import Filter, WebPage
 from tests.contracts.documents import prepared
 from tests.stores.test_old_libraries import STORED
 
@@ -244,7 +244,7 @@ def pages(path: Path) -> Iterator[tuple[Sqlite, int]]:
 def test_the_content_of_a_page_cannot_fill_the_memory(
     pages: tuple[Sqlite, int], content: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages_module, "_MAX_CONTENT_BYTES", 1000)
+    monkeypatch.setattr(pages_module, "MAX_CONTENT_BYTES", 1000)
     store, tool_id = pages
     assert store.pages.content(tool_id, "http://a.example/") == b"page"
     with store._database.transaction() as connection:
@@ -261,6 +261,7 @@ def test_documents_that_lack_chunks_are_counted(path: Path) -> None:
         assert store.stats.count_incomplete() == 1
 
 
+@pytest.mark.slow
 def test_a_killed_backup_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
     path = tmp_path / "library.db"
     path.write_bytes((STORED / "schema-2.db").read_bytes())

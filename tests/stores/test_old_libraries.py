@@ -17,9 +17,9 @@ from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.paths import locate_library
-from bunko.records import Filter
 from bunko.stores.sqlite import schema
 from bunko.stores.sqlite.errors import translate_errors
+from bunko.types.records import Filter
 from tests.conftest import Run
 
 STORED = Path(__file__).parents[1] / "fixtures" / "libraries"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
-from bunko.records import PreparedDocument
 from bunko.stores import sqlite
+from bunko.stores.sql import unused_vectors
 from bunko.stores.sqlite import schema
 from bunko.text import analyzer
 from bunko.text.term_codec import pack_terms
 from bunko.types import Chunk, Document, LineSpan, SourceEntry, Text, Tool
+from bunko.types.records import PreparedDocument
 
 
 def test_a_library_of_a_newer_schema_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -176,4 +180,35 @@ def test_ctrl_c_right_behind_the_beginning_of_a_transaction_leaves_none_open(tmp
     assert store.tools.all() == []
     store.tools.put(Tool("docs"))
     assert [tool.name for tool in store.tools.all()] == ["docs"]
+    store.close()
+
+
+def test_others_write_between_the_steps_in_which_unused_vectors_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unused_vectors, "BATCH", 2)
+    store, other = sqlite.build(tmp_path / "library.db"), sqlite.build(tmp_path / "library.db")
+    tool = store.tools.put(Tool("docs"))
+    store.vectors.pin(tool.id, "a", {bytes([number]): np.ones(2, np.float32) for number in range(7)})
+    store.vectors.unpin(tool.id)
+    left = []
+    transaction = store._database.transaction
+
+    @contextmanager
+    def after_another_write() -> Iterator[sqlite3.Connection]:
+        left.append(other.vectors.unused().count)
+        other.tools.put(Tool(f"tool{len(left)}"))  # fails after a moment if the library is locked
+        with transaction() as connection:
+            yield connection
+
+    monkeypatch.setattr(store._database, "transaction", after_another_write)
+    store.vectors.delete_released(tool.id)
+    assert left == [7, 5, 3, 1]
+    assert store.vectors.unused().count == 0
+    other.vectors.pin(tool.id, "a", {bytes([number]): np.ones(2, np.float32) for number in range(3)})
+    other.vectors.unpin(tool.id)
+    left.clear()
+    store.vectors.delete_orphans()
+    assert left == [3, 3, 1, 0]
+    other.close()
     store.close()

@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 
 from bunko.text import analyzer
 from bunko.text.part_of_speech import parse_run
-
-
-def spellings(text: str) -> list[str]:
-    return [term.spelling for run in analyzer.runs(text) for term in analyzer.terms(run)]
+from tests.text.words import spellings
 
 
 def shared(a: str, b: str) -> set[str]:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
+from bunko.search.query_analysis import analyse_query
 from bunko.text import analyzer, bridge
 from bunko.types import Mode
+from bunko.types.ranking import DEFAULT_RANKING, RankingOptions
 from tests.conftest import Opener, Run
 
 ENGLISH = {
@@ -99,25 +100,25 @@ def test_the_table_stays_small() -> None:
 
 def test_a_compound_means_more_than_its_parts() -> None:
     assert {"asynchron", "async"} >= {meaning.spelling for meaning in bridge.meanings("非同期")} != set()
-    analysis = analyse_query("非同期", cross_language_weight=1.0)
+    analysis = analyse_query("非同期", RankingOptions(bridge_weight=1.0))
     translations = {
         spelling for spelling, role in zip(analysis.spellings, analysis.roles, strict=True) if role == "bridge"
     }
     assert "asynchron" in translations
     assert not translations & {"synchron", "sync"}, "同期 alone would mislead"
-    alone = analyse_query("同期", cross_language_weight=1.0)
+    alone = analyse_query("同期", RankingOptions(bridge_weight=1.0))
     assert "synchron" in alone.spellings
 
 
 def test_a_meaning_stands_in_the_group_of_its_word_and_counts_less() -> None:
-    analysis = analyse_query("検証", cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+    analysis = analyse_query("検証")
     word, meaning = (analysis.terms[analysis.spellings.index(spelling)] for spelling in ("検証", "valid"))
     assert word.group == meaning.group >= 0
-    assert 0 < meaning.weight <= CROSS_LANGUAGE_WEIGHT < word.weight == 1.0
+    assert 0 < meaning.weight <= DEFAULT_RANKING.bridge_weight < word.weight == 1.0
 
 
 def test_a_word_that_the_query_itself_holds_is_no_expansion() -> None:
-    analysis = analyse_query("検証 validation", cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+    analysis = analyse_query("検証 validation")
     index = analysis.spellings.index("valid")
     assert analysis.spellings.count("valid") == 1
     assert analysis.roles[index] == ""
@@ -125,8 +126,8 @@ def test_a_word_that_the_query_itself_holds_is_no_expansion() -> None:
 
 
 def test_without_the_bridge_a_query_is_only_its_own_words() -> None:
-    assert "bridge" not in analyse_query("検証の環境").roles
-    assert "bridge" in analyse_query("検証の環境", cross_language_weight=CROSS_LANGUAGE_WEIGHT).roles
+    assert "bridge" not in analyse_query("検証の環境", RankingOptions(bridge=False)).roles
+    assert "bridge" in analyse_query("検証の環境").roles
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_nothing_changes_where_the_other_language_occurs_nowhere(
 
 def test_the_second_word_of_a_compound_adds_no_meaning_of_its_own_even_after_a_loanword() -> None:
     def meanings(query: str) -> set[str]:
-        analysis = analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+        analysis = analyse_query(query)
         return {spelling for spelling, role in zip(analysis.spellings, analysis.roles, strict=True) if role == "bridge"}
 
     assert "serversid" in meanings("サーバーサイド")

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
+
 import pytest
 
+from bunko.chunkers.merge import trim_blank_lines
+from bunko.chunkers.tables import markdown_tables
+from bunko.readers import outline, rst
+from bunko.readers.html.sanitize import sanitize_html
 from bunko.text.nouns import plain_text
 from bunko.text.subwords import space_words
 
@@ -21,3 +28,28 @@ def test_an_address_or_a_comment_is_still_left_out() -> None:
 def test_a_run_of_spaces_is_read_once() -> None:
     assert space_words(" " * 200_000) == " " * 200_000
     assert space_words(f"検索{' ' * 200_000}文 GitHub \n で") == "検索文 GitHubで"
+
+
+@pytest.mark.parametrize(
+    ("read", "mark", "end"),
+    [
+        (lambda text: trim_blank_lines(text, 0, len(text)), "\n", "a"),
+        (lambda text: list(markdown_tables("a|\n-|-" + text, 0, len(text))), "\n|", ""),
+        (lambda text: list(outline.scan_outline(text)), "- ", "```"),
+        (lambda text: list(outline.scan_outline("Title\n" + text)), "-", " x\n---"),
+        (lambda text: list(rst.scan_outline(text)), "=", "\n"),
+        (lambda text: list(rst.scan_outline("Code::\n" + text)), "\n a", ""),
+        (lambda text: sanitize_html("<a " + text), "=a", ">"),
+    ],
+    ids=["blank lines", "rows", "items", "rule", "adornment", "literal lines", "attributes"],
+)
+def test_a_repeated_mark_takes_little_memory(read: Callable[[str], object], mark: str, end: str) -> None:
+    text = mark * (100_000 // len(mark)) + end
+    tracemalloc.start()
+    try:
+        read(text)
+        assert (
+            tracemalloc.get_traced_memory()[1] < 1_500_000
+        )  # a pattern that repeats a group takes 100 bytes each time
+    finally:
+        tracemalloc.stop()

@@ -12,10 +12,7 @@ from bunko.text import analyzer
 from bunko.text.line_joins import join_lines, line_gaps
 from bunko.text.nouns import nouns, plain_text
 from bunko.text.snippets import SnippetTerms, find_matches
-
-
-def spellings(text: str) -> list[str]:
-    return [term.spelling for run in analyzer.runs(text) for term in analyzer.terms(run)]
+from tests.text.words import spellings
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_keys_are_sorted_and_distinct(text: str) -> None:
 @given(texts=st.lists(st.one_of(JAPANESE_AND_MORE, st.text(max_size=60)), max_size=6))
 def test_inverted_texts_are_listed_once_for_each_of_their_grams(group_chars: int, texts: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ngrams, "_GROUP_CHARS", group_chars)
+        patch.setattr(ngrams, "GROUP_CHARS", group_chars)
         keys, starts, rows = ngrams.invert(texts)
     lists = [(key, rows[first:end].tolist()) for key, (first, end) in zip(keys.tolist(), pairwise(starts), strict=True)]
     all_keys, text_indices = ngrams.occurrences(texts)

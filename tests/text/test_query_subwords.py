@@ -15,11 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bunko.array_file import load_arrays
-from bunko.embedders.subword_table import Static, _load_tokenizer
-from bunko.text import query_subwords
-from bunko.text.query_subwords import split_query
-from bunko.text.subwords import space_words
+from bunko.embedders.subword_table import Static, load_tokenizer
+from bunko.runtime.array_file import load_arrays
+from bunko.text import subwords
+from bunko.text.subwords import space_words, split_query
 
 RANGES = ((0x20, 0x7F), (0x3041, 0x3097), (0x30A1, 0x30FB), (0x4E00, 0xA000))
 PLAIN_CHARS = [*(chr(code) for first, last in RANGES for code in range(first, last)), *"ー々、。「」・"]
@@ -28,7 +27,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @cache
 def tokenizer() -> Any:
-    return _load_tokenizer()
+    return load_tokenizer()
 
 
 def texts() -> list[str]:
@@ -45,6 +44,7 @@ def _strings(value: Any) -> list[str]:
     return [text for each in values for text in _strings(each)]
 
 
+@pytest.mark.slow
 def test_real_queries_are_split_as_by_the_tokenizer() -> None:
     spaced = [space_words(" ".join(text.split())) for text in texts()]
     splits = [(text, ids) for text in spaced if (ids := split_query(text)) is not None]
@@ -79,7 +79,7 @@ def test_what_the_tokenizer_may_change_is_left_to_it(text: str) -> None:
 
 
 def test_the_file_has_the_pieces_of_the_tokenizer() -> None:
-    arrays, _ = load_arrays(query_subwords.PIECES_PATH, format_version=query_subwords.FORMAT, verify_checksum=True)
+    arrays, _ = load_arrays(subwords.PIECES_PATH, format_version=subwords.FORMAT, verify_checksum=True)
     data, ends = arrays["texts"].tobytes(), arrays["ends"].tolist()
     pieces = [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     ids = arrays["ids"].tolist()
@@ -97,6 +97,7 @@ def test_a_query_has_the_same_vector_with_and_without_the_tokenizer(text: str) -
     assert np.array_equal(embedder.embed([text, text], query=True)[0], vectors[0][0])
 
 
+@pytest.mark.slow
 def test_the_first_query_of_a_process_does_not_load_the_tokenizer() -> None:
     code = (
         "import sys; from bunko.embedders.subword_table import Static;"

@@ -7,8 +7,9 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentencepiece import SentencePieceProcessor
 
-from bunko.text.subwords import space_words
+from bunko.text.subwords import MODEL_PATH, space_words, token_spans
 
 CJK = "\u3005\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f"
 # What the model was trained with, as one expression.
@@ -35,3 +36,14 @@ def test_a_word_has_a_space_before_it_and_japanese_none(text: str, spaced: str) 
 @given(st.text(st.sampled_from("aZ09é²あ漢ｱ々 \u3000\n。-")) | st.text())
 def test_spaces_are_where_the_model_learned_them(text: str) -> None:
     assert space_words(text) == BORDERS.sub(lambda match: "" if match.group() else " ", text)
+
+
+def test_the_tokenizer_keeps_the_space_before_a_word() -> None:
+    tokenizer = SentencePieceProcessor(model_file=str(MODEL_PATH))
+    assert tokenizer.encode(" search", out_type=str) == ["▁search"]
+    assert tokenizer.encode("a  search", out_type=str) == ["a", "▁", "▁search"]
+
+
+def test_a_run_of_spaces_is_not_counted_as_tokens() -> None:
+    assert token_spans("a search") == [(0, 1), (1, 8)]
+    assert len(token_spans("  a   search  ")) == 2

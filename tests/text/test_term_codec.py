@@ -15,7 +15,7 @@ CHUNKS = st.lists(st.lists(st.integers(0, 2**63 - 1) | st.integers(0, 3), max_si
 def test_few_terms_are_packed_as_many_are(chunks: list[list[int]]) -> None:
     packed = term_codec.pack_terms(chunks)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(term_codec, "_FEW_TERMS", -1)
+        patch.setattr(term_codec, "FEW_TERMS", -1)
         assert term_codec.pack_terms(chunks) == packed
     unpacked = [(keys.tolist(), counts.tolist()) for keys, counts in term_codec.unpack_terms(packed)]
     assert unpacked == [(sorted(set(chunk)), [chunk.count(key) for key in sorted(set(chunk))]) for chunk in chunks]

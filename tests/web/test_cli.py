@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import pty
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,22 @@ def test_pages_are_added_searched_and_deleted(web: Web, site: Site) -> None:
     assert web("search", "葡萄", "--mode", "bm25").out.startswith("No results")
 
 
+def test_a_page_is_stored_and_found_by_its_words_while_the_embedding_service_is_not_started(
+    web: Web, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        monkeypatch.setenv("EMBEDDING_PROVIDER", "local")
+        monkeypatch.setenv("LMSTUDIO_BASE_URL", f"http://127.0.0.1:{closed.getsockname()[1]}/v1")
+        monkeypatch.setenv("BUNKO_RETRY_MAX_RETRIES", "0")
+        for command in (("add", site.url("/a")), ("crawl", site.url("/b")), ("refresh",)):
+            ran = web("web", *command)
+            assert ran.code == 0
+            assert "knowledge has documents without vectors, which are found by their words" in ran.err
+        ran = web("search", "葡萄")
+        assert (ran.code, site.url("/a") in ran.out) == (0, True)
+
+
 def test_a_crawl_says_what_came_and_what_did_not(web: Web, site: Site) -> None:
     ran = web("web", "crawl", site.url())
     assert ran.code == 0
@@ -70,6 +88,34 @@ def test_a_crawl_says_what_came_and_what_did_not(web: Web, site: Site) -> None:
     assert "the server answered 404" in ran.out
     status = web("web", "status", "--json").json()["tools"][0]  # type: ignore[index]
     assert (status["pages"], status["chunks"], status["unfinished"]) == (3, 3, [])
+
+
+def test_the_status_lists_the_pages(web: Web, site: Site) -> None:
+    web("web", "crawl", site.url())
+    lines = web("web", "status").out.splitlines()
+    assert lines[0] == f"knowledge: 3 pages, 3 chunks, from {site.host} (3)"
+    today = datetime.now(UTC).date()
+    pages = [f"  {site.url(path)} (fetched {today})" for path in ("/", "/a", "/b")]
+    assert lines[1:4] == pages
+    tool = web("web", "status", "--json").json()["tools"][0]  # type: ignore[index]
+    assert [page["url"] for page in tool["page_list"]] == [site.url(path) for path in ("/", "/a", "/b")]
+    assert {page["fetched_at"][:10] for page in tool["page_list"]} == {str(today)}
+    site.pages["/empty"] = html("<main></main>")
+    web("web", "add", site.url("/empty"))
+    status = web("web", "status")
+    assert status.out.splitlines()[:4] == lines[:4], "a page without text is no page of the results"
+    web("web", "refresh")
+    assert f"  {site.url('/empty')}: contains no text" in web("web", "status").out.splitlines()
+
+
+def test_adding_a_page_again_says_whether_it_has_changed(web: Web, site: Site) -> None:
+    url = site.url("/a")
+    assert web("web", "add", url).out == f"Added {url} (1 chunk)\n"
+    assert web("web", "add", url).out == f"Unchanged {url} (1 chunk)\n"
+    site.pages["/a"] = article("甲", "甲の本文には西瓜がある。")
+    assert web("web", "add", url, site.url("/b")).out.splitlines() == [
+        f"Added {site.url('/b')} (1 chunk)", f"Updated {url} (1 chunk)"
+    ]  # fmt: skip
 
 
 def test_a_refresh_says_what_changed_and_what_was_kept(web: Web, site: Site) -> None:
@@ -163,3 +209,4 @@ def test_a_person_at_a_terminal_sees_a_bar_and_a_table(site: Site, tmp_path: Pat
     text_shown = shown.decode(errors="replace")
     assert "Crawling" in text_shown
     assert "oldest check" in text_shown
+    assert re.search(rf"{re.escape(site.url('/a'))} +just now", text_shown)

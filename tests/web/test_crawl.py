@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,6 +17,8 @@ from bunko.errors import (
     SettingsError,
     UnknownName,
 )
+from bunko.library.web import CollectResult
+from bunko.types import Problem
 from tests.site import Answer, Asked, Reply, html, text
 from tests.web.articles import Sites, WebLibrary, article, paths, search_uris
 
@@ -72,6 +76,7 @@ def test_a_crawl_ends_at_its_number_of_pages_and_says_what_it_left(opener: WebLi
     assert len([path for path in site.paths if path != "/robots.txt"]) == 5
 
 
+@pytest.mark.slow
 def test_one_page_that_fails_is_counted_and_stops_no_other(opener: WebLibrary, sites: Sites) -> None:
     site = sites(
         {
@@ -323,9 +328,57 @@ def test_a_bomb_and_a_huge_page_cost_their_limit_and_no_more(opener: WebLibrary,
     assert library.web.status() == []  # of what never came nothing is kept
 
 
-def test_what_safe_browsing_warns_of_is_not_fetched(opener: WebLibrary, sites: Sites) -> None:
-    import json
+def test_a_page_that_safe_browsing_reports_later_leaves_the_results_and_is_marked(
+    opener: WebLibrary, sites: Sites
+) -> None:
+    reported: set[str] = set()
 
+    def answer(asked: Asked) -> Reply:
+        urls = [entry["url"] for entry in json.loads(asked.body)["threatInfo"]["threatEntries"]]
+        bad = [{"threat": {"url": url}, "threatType": "MALWARE"} for url in urls if url in reported]
+        return 200, {"Content-Type": "application/json"}, json.dumps({"matches": bad}).encode()
+
+    google = sites({"/v4/threatMatches:find": answer})
+    site = sites({"/good": article("善", "葡萄の話"), "/evil": article("悪", "葡萄の罠")})
+    site.pages["/short"] = (302, {"Location": "/evil"}, b"")
+    library = opener(
+        site, RAG_URL_SAFETY_CHECK="true", RAG_URL_SAFETY_CACHE_TTL="0", BUNKO_SAFETY_BASE_URL=google.address,
+        GOOGLE_SAFE_BROWSING_API_KEY="key", BUNKO_CRAWL_FOLLOW_REDIRECTS="1",
+    )  # fmt: skip
+    good, evil = site.url("/good"), site.url("/evil")
+
+    def crawl_reported() -> None:
+        with pytest.raises(AddressRefused, match="MALWARE"):
+            library.web.crawl_site(evil)
+
+    collectors: dict[str, Callable[[], CollectResult | None]] = {
+        "refresh": library.web.refresh_pages,
+        "add": lambda: library.web.add_pages([evil]),
+        "add through a redirect": lambda: library.web.add_pages([site.url("/short")]),
+        "crawl": crawl_reported,
+    }
+    for name, collect in collectors.items():
+        reported.clear()
+        library.web.add_pages([good, evil])
+        assert set(search_uris(library, "葡萄")) == {good, evil}
+        reported.add(evil)
+        if (result := collect()) is not None:
+            [problem] = result.outcome.problems
+            assert "Google Safe Browsing reports MALWARE" in problem.reason
+            assert problem.reason.endswith("; its stored version was removed") == (problem.uri == evil)
+        assert search_uris(library, "葡萄") == [good], name
+        [status] = library.web.status()
+        assert (status.pages, [page.url for page in status.page_list]) == (1, [good])
+        assert Problem(evil, "Google Safe Browsing reports MALWARE") in status.problems
+        library.web.refresh_pages()
+        assert search_uris(library, "葡萄") == [good], "still"
+    reported.clear()
+    library.web.refresh_pages()
+    assert set(search_uris(library, "葡萄")) == {good, evil}
+    assert library.web.status()[0].problems == []
+
+
+def test_what_safe_browsing_warns_of_is_not_fetched(opener: WebLibrary, sites: Sites) -> None:
     def answer(asked: Asked) -> Reply:
         urls = [one["url"] for one in json.loads(asked.body)["threatInfo"]["threatEntries"]]
         bad = [{"threat": {"url": url}, "threatType": "MALWARE"} for url in urls if "evil" in url]

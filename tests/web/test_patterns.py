@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from bunko.errors import QueryError
-from bunko.observer import Observer
+from bunko.runtime.observer import Observer
 from bunko.sources.web.links import matcher
 from tests.site import Answer, Asked, Reply, Site, text
 from tests.web.articles import Sites, WebLibrary, article, paths

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from bunko.deadlines import RequestState
 from bunko.errors import AddressRefused, FetchFailed
+from bunko.runtime.deadlines import RequestState
 from bunko.sources.web.fetch import Fetcher
 from bunko.sources.web.pinned_connection import PinnedBackend
 from bunko.sources.web.ssrf_guard import Guard

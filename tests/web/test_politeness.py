@@ -14,7 +14,7 @@ import pytest
 from bunko.errors import AddressRefused, FetchFailed
 from bunko.sources.web.pace import HostPacer
 from bunko.sources.web.site_cache import SiteCache
-from bunko.stores.memory.store import Memory
+from bunko.stores import memory
 from bunko.stores.sqlite.store import Sqlite
 from tests.site import Answer, Asked, Reply, text
 from tests.web.articles import Sites, WebLibrary, article, paths
@@ -63,7 +63,7 @@ def test_another_process_keeps_the_pace_and_the_robots(tmp_path: Path, sites: Si
 
 
 def test_a_pause_that_a_server_asked_for_is_kept_by_the_next_call() -> None:
-    store, now = Memory(), [1000.0]
+    store, now = memory.build(), [1000.0]
     for _ in range(2):
         with SiteCache(store.cache, now=lambda: now[0]) as cache:
             pacer = HostPacer(cache)
@@ -103,9 +103,24 @@ def test_what_google_said_is_kept_across_calls(opener: WebLibrary, sites: Sites)
     assert "/3" not in site.paths
 
 
-def test_while_robots_cannot_be_read_a_site_is_left_alone(opener: WebLibrary, sites: Sites) -> None:
+def test_pages_are_fetched_with_a_warning_while_robots_cannot_be_read(
+    opener: WebLibrary, sites: Sites, caplog: pytest.LogCaptureFixture
+) -> None:
     site = sites(PAGES | {"/": article("目次", "", "/0"), "/robots.txt": text("down", 503)})
     library = opener(site)
+    assert library.web.add_pages([site.url("/1")]).errors == 0
+    assert paths(site, library.web.crawl_site(site.url()).outcome.stored_urls) == {"/", "/0"}
+    assert site.paths.count("/robots.txt") == 1
+    assert [message for message in caplog.messages if "robots.txt" in message] == [
+        f"Fetching pages of {site.address}, although its robots.txt cannot be read now: the server answered 503"
+    ] * 2, "each command says so"
+
+
+def test_where_that_is_chosen_a_site_is_left_alone_while_its_robots_cannot_be_read(
+    opener: WebLibrary, sites: Sites
+) -> None:
+    site = sites(PAGES | {"/": article("目次", "", "/0"), "/robots.txt": text("down", 503)})
+    library = opener(site, BUNKO_WEB_ROBOTS_UNREACHABLE="refuse")
     for _ in range(2):
         error = library.web.add_pages([site.url("/0")]).outcome.errors[site.url("/0")]
         assert isinstance(error, FetchFailed)
@@ -114,7 +129,7 @@ def test_while_robots_cannot_be_read_a_site_is_left_alone(opener: WebLibrary, si
             library.web.crawl_site(site.url(), sitemap=True)
     assert site.paths == ["/robots.txt"]
     library.close()
-    library = opener(site, RAG_RESPECT_ROBOTS_TXT="false")
+    library = opener(site, BUNKO_WEB_ROBOTS_UNREACHABLE="refuse", RAG_RESPECT_ROBOTS_TXT="false")
     assert library.web.add_pages([site.url("/0")]).errors == 0
 
 

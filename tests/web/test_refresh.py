@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from bunko.observer import Observer
+from bunko.runtime.observer import Observer
 from tests.site import Answer, Asked, Reply, html
 from tests.web.articles import Sites, WebLibrary, article, paths, search_uris
 

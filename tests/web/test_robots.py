@@ -147,9 +147,10 @@ def never(site: Site) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize("trouble", ["500", "503", "429", "silent", "packed", "gone"])
-def test_while_robots_cannot_be_read_nothing_is_allowed(site: Site, trouble: str) -> None:
-    match trouble:
+@pytest.fixture(params=["500", "503", "429", "silent", "packed", "gone"])
+def troubled(request: pytest.FixtureRequest, site: Site) -> Iterator[Fetcher]:
+    """A fetcher of a site whose robots.txt cannot be read."""
+    match request.param:
         case "silent":
             site.pages["/robots.txt"] = never(site)
         case "packed":
@@ -157,18 +158,35 @@ def test_while_robots_cannot_be_read_nothing_is_allowed(site: Site, trouble: str
         case "gone":
             site.close()
         case status:
-            site.pages["/robots.txt"] = text("User-agent: *\nAllow: /", int(status))
-    with Fetcher(Guard((site.host,)), timeout=0.3 if trouble == "silent" else 30) as fetcher:
-        robots = Robots(fetcher)
-        for path in ("/", "/a", "/b"):
-            with pytest.raises(FetchFailed, match=r"robots\.txt cannot be read now \(.+\)") as refused:
-                robots.allows(site.url(path))
-            assert refused.value.message.startswith(f"{site.url(path)} is not fetched: ")
-            assert refused.value.reason == "robots"
-            assert refused.value.hint
-        assert robots.sitemaps(site.url()) == ()
-        assert Robots(fetcher, respect=False).allows(site.url())
-    assert site.paths == ([] if trouble == "gone" else ["/robots.txt"])
+            site.pages["/robots.txt"] = text("User-agent: *\nDisallow: /", int(status))
+    with Fetcher(Guard((site.host,)), timeout=0.3 if request.param == "silent" else 30) as fetcher:
+        yield fetcher
+
+
+def test_robots_that_cannot_be_read_let_pages_through_with_a_warning(
+    site: Site, troubled: Fetcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    robots = Robots(troubled)
+    for path in ("/", "/a", "/b"):
+        assert robots.allows(site.url(path))
+        assert robots.delay(site.url(path)) == 0
+    [warning] = caplog.messages
+    assert warning.startswith(f"Fetching pages of {site.address}, although its robots.txt cannot be read now: ")
+    assert robots.sitemaps(site.url()) == ()
+    assert site.paths in ([], ["/robots.txt"])
+
+
+def test_where_that_is_chosen_nothing_is_allowed_while_robots_cannot_be_read(site: Site, troubled: Fetcher) -> None:
+    robots = Robots(troubled, unreachable="refuse")
+    for path in ("/", "/a", "/b"):
+        with pytest.raises(FetchFailed, match=r"robots\.txt cannot be read now \(.+\)") as refused:
+            robots.allows(site.url(path))
+        assert refused.value.message.startswith(f"{site.url(path)} is not fetched: ")
+        assert refused.value.reason == "robots"
+        assert refused.value.hint
+    assert robots.sitemaps(site.url()) == ()
+    assert Robots(troubled, respect=False, unreachable="refuse").allows(site.url())
+    assert site.paths in ([], ["/robots.txt"])
 
 
 def test_robots_are_kept_for_their_time_and_failures_for_a_minute(site: Site, fetcher: Fetcher) -> None:
@@ -176,8 +194,7 @@ def test_robots_are_kept_for_their_time_and_failures_for_a_minute(site: Site, fe
     robots = Robots(fetcher, SiteCache(now=clock), ttl=600)
     site.pages["/robots.txt"] = text("down", 503)
     for _ in range(3):
-        with pytest.raises(FetchFailed):
-            robots.allows(site.url("/b"))
+        assert robots.allows(site.url("/a"))
     assert site.paths == ["/robots.txt"]
     site.pages["/robots.txt"] = rules("User-agent: *", "Disallow: /a")
     clock.now += 60
@@ -208,8 +225,9 @@ def test_an_older_copy_stands_in_for_robots_that_cannot_be_read_for_a_month(
     [warning] = caplog.records
     assert "503" in warning.getMessage()
     clock.now += 30 * 86_400
+    assert Robots(fetcher, cache).allows(site.url("/a"))
     with pytest.raises(FetchFailed):
-        Robots(fetcher, cache).allows(site.url("/b"))
+        Robots(fetcher, cache, unreachable="refuse").allows(site.url("/b"))
 
 
 def test_a_clock_that_was_set_back_makes_no_copy_last_longer(site: Site, fetcher: Fetcher) -> None:
@@ -333,7 +351,7 @@ def test_robots_are_followed_to_other_hosts_that_the_guard_allows() -> None:
             for name in ("localhost", "127.0.0.1", "private.example"):
                 towards.append(name)
                 with pytest.raises(FetchFailed, match=f"robots.txt cannot be read now .*redirects to http://{name}"):
-                    Robots(fetcher).allows(f"http://intra.example:{site.port}/b")
+                    Robots(fetcher, unreachable="refuse").allows(f"http://intra.example:{site.port}/b")
         assert {asked.headers["host"].partition(":")[0] for asked in site.asked} == {"intra.example", "other.example"}
 
 

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bunko.sources.web.robots_rules import RobotsRules, parse_robots
+from bunko.sources.web.robots import RobotsRules, parse_robots
 
 WORDS = [
     *"*:-_/$%#\0\n\r\t\x1c\u2003\ufeff",

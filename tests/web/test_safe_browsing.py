@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from bunko.errors import AddressRefused, FetchFailed
+from bunko.errors import FetchFailed, SettingsError
 from bunko.sources.web.safe_browsing import SafeBrowsing
 from bunko.sources.web.site_cache import SiteCache
-from bunko.sources.web.ssrf_guard import Guard
 from tests.site import Answer, Asked, Raw, Reply, Site
 
 KEY = "AIza-very-secret-0123456789"
@@ -55,7 +54,7 @@ def opened(service: Site) -> Iterator[Opened]:
     clients: list[SafeBrowsing] = []
 
     def opener(**arguments: Any) -> SafeBrowsing:
-        arguments = {"base_url": service.address, "guard": Guard((service.host,)), **arguments}
+        arguments = {"base_url": service.address, **arguments}
         clients.append(SafeBrowsing(arguments.pop("key", KEY), **arguments))
         return clients[-1]
 
@@ -171,7 +170,13 @@ def test_what_was_known_is_told_though_the_service_is_down(service: Site, opened
     assert client.threats([*BAD, "http://new.example/"]) == BAD
 
 
-def test_the_service_is_reached_through_the_guard(service: Site, opened: Opened) -> None:
-    with pytest.raises(AddressRefused):
-        opened(guard=Guard(), fail_open=False).threats(BAD)
-    assert service.connections == 0
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_the_service_of_the_settings_may_be_on_this_machine(service: Site, opened: Opened, host: str) -> None:
+    assert opened(base_url=f"http://{host}:{service.port}/", fail_open=False).threats(BAD) == BAD
+
+
+@pytest.mark.parametrize("base_url", ["", "safebrowsing.example", "ftp://127.0.0.1/", "http://"])
+def test_an_address_of_the_service_that_is_none_is_an_error_of_the_settings(base_url: str) -> None:
+    with pytest.raises(SettingsError, match=r"safety\.base_url") as refused:
+        SafeBrowsing(KEY, base_url=base_url)
+    assert refused.value.hint

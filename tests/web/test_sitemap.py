@@ -67,3 +67,8 @@ def test_one_address_of_a_sitemap_that_is_none_spoils_no_other() -> None:
     data = b"<urlset><url><loc>http://[</loc></url><url><loc>/ok</loc></url><url><loc/></url></urlset>"
     assert list(sitemap.sitemap_urls(lambda url: data, ["https://x/s.xml"], print)) == ["https://x/ok"]
     assert sitemap.llms_txt_urls(lambda url: b"[a](http://[) [b](ok)", "https://x/llms.txt") == ["https://x/ok"]
+
+
+def test_an_address_after_a_long_comment_is_read() -> None:
+    data = f"<urlset><!--{'x' * (3 << 20)}--><url><loc>/last</loc></url></urlset>".encode()
+    assert list(sitemap.sitemap_urls(lambda _: data, ["https://x/s.xml"], print)) == ["https://x/last"]

@@ -209,6 +209,29 @@ def test_an_allowed_host_that_is_none_is_a_wrong_setting(entry: str) -> None:
         Guard((entry,))
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "localhost",
+        "169.254.169.254.",
+        "0x7f000001",
+        "2130706433",
+        "127.1",
+        "",
+        "1.1.1.1 ",
+        "[::1]",
+        "::1\n",
+        "metadata",
+    ],
+)
+@pytest.mark.parametrize("allowed_hosts", [(), ("example.com",)])
+def test_what_a_resolver_answers_is_an_address_or_is_refused(answer: str, allowed_hosts: tuple[str, ...]) -> None:
+    # A socket would look up anything else by itself, and reach what nobody has checked.
+    guard = Guard(allowed_hosts, resolve=lambda host, port: ["1.1.1.1", answer])
+    with pytest.raises(AddressRefused, match="is not an address"):
+        guard.addresses("example.com", 80)
+
+
 def test_a_host_without_an_address_cannot_be_fetched() -> None:
     def unknown(host: str, port: int) -> Sequence[str]:
         raise OSError(-2, "Name or service not known")

@@ -10,7 +10,7 @@ from bunko.types import Chunk
 
 # A chunk takes a few kilobytes with its words and its vector, and twice that where a text has longer ones.
 _MAX_UNJOINED = 10_000
-_BLANK_LINES = re.compile(r"(?:[^\S\n]*+\n)*+")
+_BLANK_LINES = re.compile(r"(?:\s*\n)?")
 
 
 class ChunkRange(NamedTuple):

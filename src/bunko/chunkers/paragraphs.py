@@ -11,7 +11,7 @@ from bunko.chunkers.split import split_range
 from bunko.readers.outline import unify_line_ends
 from bunko.types import Chunk, Text
 
-_PARAGRAPH_GAP = re.compile(r"\n(?:[^\S\n]*+\n)++")
+_PARAGRAPH_GAP = re.compile(r"\n\s*\n")
 
 
 class Paragraphs:

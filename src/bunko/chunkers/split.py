@@ -36,7 +36,7 @@ _PARAGRAPH_GAP = re.compile(r"\n(?=[^\S\n]*+\n)")
 _NEWLINE = re.compile(r"\n")
 _BLANKS = re.compile(r"\s*+")
 # The rest of a line if it is blank, then blank lines; not the indentation of the next text.
-_TRAILING_BLANK_LINES = re.compile(r"[^\S\n]*+(?:\n(?:[^\S\n]*+\n)*+)?+")
+_TRAILING_BLANK_LINES = re.compile(r"\s*\n|[^\S\n]*+")
 _CLAUSE_MARKS = ("、", "，", " ", "\t", "\u3000")
 # Borders are searched in windows of this many characters: those of a whole text could take more memory than the text.
 _WINDOW_CHARS = 50_000

@@ -25,7 +25,7 @@ class Table(NamedTuple):
 
 # A line of dashes, colons and bars below the header is what makes a Markdown table.
 _HEADER_SEPARATOR = re.compile(r"\n[ \t]*+[-:|][-:| \t]*+(?=\n|\Z)")
-_TABLE_ROWS = re.compile(r"(?:\n(?=[^\n|]*+\|)[^\n]*+)*+")
+_LINE_WITHOUT_BAR = re.compile(r"\n[^\n|]*+(?=\n|\Z)")
 # Two spaces after punctuation are a typing habit, not a column.
 _COLUMN_GAP = re.compile(r"\t|(?<![.!?:;,。、])[ \u3000]{2,}")
 _SHORT_HEADER_CHARS = 200  # characters
@@ -41,8 +41,8 @@ def markdown_tables(lines: str, start: int, end: int) -> Iterator[Table]:
         is_separator = "|" in separator[0] and "-" in separator[0]
         if separator_start < previous_end or not is_separator or "|" not in lines[header_start:separator_start]:
             continue
-        rows = _TABLE_ROWS.match(lines, separator.end(), end)
-        previous_end = rows.end() if rows else separator.end()
+        next_line = _LINE_WITHOUT_BAR.search(lines, separator.end(), end)
+        previous_end = next_line.start() if next_line else end
         yield Table(header_start, min(separator.end() + 1, previous_end), previous_end)
 
 

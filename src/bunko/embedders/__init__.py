@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from bunko.embedders.names import display_name
-from bunko.embedders.provider import Provider, ProviderAlias
-from bunko.errors import EmbedderError, UnknownName
+from bunko.embedders.provider import Provider, ProviderAlias, UnusableEmbedder
+from bunko.errors import BunkoError, EmbedderError, UnknownName
+from bunko.runtime.plugins import describe_exception, iter_modules, load_plugin, load_plugins
 
 if TYPE_CHECKING:
     from bunko.protocols import Embedder, RemoteEmbedder
     from bunko.types import SentenceVectors, Vectors
 
+T = TypeVar("T")
 DEFAULT_PROVIDER = "static"
 ENTRY_POINT_GROUP = "bunko.embedders"
 # Modules that providers share; the search for providers does not import them.
@@ -30,7 +32,6 @@ HELPER_MODULES = frozenset(
         "long_texts",
         "model_embedder",
         "names",
-        "packages",
         "provider",
         "query_cache",
         "remote",
@@ -51,8 +52,6 @@ class SelectedProvider(NamedTuple):
 @cache
 def builtin_providers() -> Mapping[str, Provider]:
     """Return the providers of this package by name: first the default, then those without an extra."""
-    from bunko.plugins import iter_modules
-
     providers: dict[str, Provider] = {}
     for name, module in iter_modules(sys.modules[__name__], HELPER_MODULES):
         providers |= _declared_providers(name, module)
@@ -62,8 +61,6 @@ def builtin_providers() -> Mapping[str, Provider]:
 @cache
 def plugin_providers() -> Mapping[str, Provider]:
     """Return the providers that installed packages add by entry points; a built-in name cannot be replaced."""
-    from bunko.plugins import load_plugins
-
     providers: dict[str, Provider] = {}
     for name, plugin in load_plugins(ENTRY_POINT_GROUP).items():
         providers |= _declared_providers(name, plugin)
@@ -86,7 +83,7 @@ def select_provider(name: str) -> SelectedProvider:
         providers: Mapping[str, Provider] = _declared_providers(name, import_module(f"{__name__}.{name}"))
     else:
         providers = builtin_providers()
-    selected = _select(name, providers) or _select(name, _load_plugin(name)) or _select(name, plugin_providers())
+    selected = _select(name, providers) or _select(name, plugin_provider(name)) or _select(name, plugin_providers())
     if selected is None:
         raise UnknownName(
             f"There is no embedder called {name!r}",
@@ -96,12 +93,20 @@ def select_provider(name: str) -> SelectedProvider:
 
 
 def build(provider: str, **options: Any) -> Embedder | None:
-    """Return the embedder of a provider, None for `none`; options are passed to the `build` of its module."""
+    """Return the embedder of a provider, None for `none`; options are passed to the `build` of its module.
+
+    One that raises gives an embedder that says so: searches go on by words.
+    """
     if provider == "none":
         return None
     selected = select_provider(provider)
     alias_arguments = selected.alias.arguments if selected.alias else {}
-    return selected.provider.build(**{**selected.provider.arguments, **options, **alias_arguments})
+    try:
+        return selected.provider.build(**{**selected.provider.arguments, **options, **alias_arguments})
+    except BunkoError:
+        raise
+    except Exception as error:  # the code of another package may raise anything
+        return UnusableEmbedder(provider, f"The embedder {provider!r} cannot be built: {describe_exception(error)}")
 
 
 def _select(name: str, providers: Mapping[str, Provider]) -> SelectedProvider | None:
@@ -114,15 +119,13 @@ def _select(name: str, providers: Mapping[str, Provider]) -> SelectedProvider | 
 
 
 @cache
-def _load_plugin(name: str) -> Mapping[str, Provider]:
-    from bunko.plugins import load_plugin
-
+def plugin_provider(name: str) -> Mapping[str, Provider]:
+    """Return what the package that adds a name provides, without importing the other packages."""
     try:
         plugin = load_plugin(ENTRY_POINT_GROUP, name)
     except Exception as error:  # the code of another package may raise anything
-        raise EmbedderError(
-            f"The embedder {name!r} cannot be loaded: {error}", hint="Update or reinstall the package that adds it."
-        ) from error
+        reason = f"The embedder {name!r} cannot be loaded: {describe_exception(error)}"
+        return {name: Provider(lambda: UnusableEmbedder(name, reason))}
     return {} if plugin is None else _declared_providers(name, plugin)
 
 
@@ -144,6 +147,14 @@ def as_remote(embedder: Embedder | None) -> RemoteEmbedder | None:
     return cast("RemoteEmbedder", embedder) if embedder is not None and embedder.is_remote else None
 
 
+def unavailable_reason(embedder: Embedder) -> str:
+    """Return why an embedder cannot be used now and what helps; empty if it can."""
+    try:
+        return _call(embedder, embedder.unavailable_reason)
+    except EmbedderError as error:
+        return f"{error.message}. {error.hint}"
+
+
 def vector_keys(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> list[bytes]:
     """Return the keys under which vectors are stored, so that the same text is embedded only once."""
     role = "query" if query else "document"
@@ -162,20 +173,43 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list
     from bunko.protocols import SentenceEmbedder
 
     if isinstance(embedder, SentenceEmbedder):
-        return embedder.embed_sentences(texts)
+        return _call(embedder, lambda: embedder.embed_sentences(texts))
     return embed_and_check(embedder, texts), []
 
 
 def embed_and_check(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> Vectors:
     """Embed texts; raise an error on a wrong count, a wrong size, NaN or infinity before anything is stored."""
-    vectors = embedder.embed(texts, query=query)
+    vectors = _call(embedder, lambda: embedder.embed(texts, query=query))
+    if not hasattr(vectors, "shape"):
+        raise EmbedderError(
+            f"{display_name(embedder.name)} returned {type(vectors).__name__} instead of vectors",
+            hint="Nothing was stored. An embedder returns a numpy array of float32 with a row for each text.",
+        )
     if vectors.shape != (len(texts), embedder.size):
         raise EmbedderError(
             f"{display_name(embedder.name)} returned {vectors.shape} for {len(texts)} texts of size {embedder.size}",
             hint="Nothing was stored. Check that the settings name the right model.",
         )
-    if not math.isfinite(float(vectors.sum())):
+    import numpy as np
+
+    with np.errstate(all="ignore"):  # a larger number than they are stored as becomes infinite
+        vectors = vectors.astype(np.float32, copy=False)
+        is_finite = math.isfinite(float(vectors.sum()))
+    if not is_finite:
         raise EmbedderError(
             f"{display_name(embedder.name)} returned NaN or infinity", hint="Nothing was stored. Try again."
         )
     return vectors
+
+
+def _call(embedder: Embedder, embed: Callable[[], T]) -> T:
+    """Return what an embedder computes; whatever it raises is an outage."""
+    try:
+        return embed()
+    except BunkoError:
+        raise
+    except Exception as error:
+        raise EmbedderError(
+            f"{display_name(embedder.label)} raised {describe_exception(error)}",
+            hint="Nothing was stored. Report it to those who wrote the embedder, or choose another one.",
+        ) from error

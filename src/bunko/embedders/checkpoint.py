@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from bunko.embedders.packages import missing_package_error
+from bunko.embedders.provider import missing_package_error
 from bunko.errors import EmbedderError
 
 _POOLINGS = {

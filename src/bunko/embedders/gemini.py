@@ -7,8 +7,16 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from bunko.embedders.provider import GEMINI_MODEL, MODEL_OPTION, REQUEST_ARGUMENTS, Provider, ProviderOption
-from bunko.remote import RemoteFailure, key_problem, parse_retry_after
+from bunko.embedders.provider import (
+    GEMINI_MODEL,
+    MODEL_OPTION,
+    REQUEST_ARGUMENTS,
+    Provider,
+    ProviderOption,
+    missing_package_error,
+)
+from bunko.runtime.installation import missing_package_message
+from bunko.runtime.remote import RemoteFailure, key_problem, parse_retry_after, system_message
 
 if TYPE_CHECKING:
     from google.genai import Client
@@ -48,15 +56,17 @@ class Gemini:
         self._cached_client: Client | None = None
         self._lock = Lock()
 
-    def unavailable_reason(self) -> str:
+    def setup_problem(self) -> str:
         """Return what is missing (the SDK or the key), or an empty string."""
-        from bunko.embedders.packages import missing_package_message
-
         if message := missing_package_message("google.genai", "google-genai", "gemini"):
             return message
         if problem := key_problem(self.secret):
             return f"{problem.capitalize()}. {self.fix}"
         return "" if self.secret else f"No API key is set. {self.fix}"
+
+    def unavailable_reason(self) -> str:
+        """Return the same: the service is taken to be up."""
+        return self.setup_problem()
 
     def request_vectors(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
         """Return one vector per text, in the order of the texts; vectors of reduced size are not of unit length."""
@@ -77,7 +87,7 @@ class Gemini:
                 error.message or str(error.status), status=status, retry_after=_retry_delay(error)
             ) from error
         except (httpx2.HTTPError, ValueError) as error:
-            raise RemoteFailure(str(error) or type(error).__name__) from error
+            raise RemoteFailure(system_message(error) or str(error) or type(error).__name__) from error
         return [embedding.values or [] for embedding in response.embeddings or []]
 
     def _client(self) -> Client:
@@ -87,8 +97,6 @@ class Gemini:
                     from google.genai import Client
                     from google.genai.types import HttpOptions, HttpRetryOptions
                 except ImportError as error:
-                    from bunko.embedders.packages import missing_package_error
-
                     raise missing_package_error("google-genai", "gemini") from error
                 if not self.secret:
                     raise RemoteFailure("no API key is set", status=401)

@@ -8,12 +8,16 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from bunko.embedders.checkpoint import known_prompts, read_configuration, read_optional_file
 from bunko.embedders.model_embedder import ModelEmbedder
 from bunko.embedders.provider import GEMINI_MODEL, MODEL_OPTION, Provider, ProviderOption
 from bunko.errors import EmbedderError, ModelError
+from bunko.local_models import RUN_PACKAGES, missing_package
+from bunko.local_models.files import LocalModel
 
 if TYPE_CHECKING:
     from bunko.embedders.checkpoint import Checkpoint
@@ -39,8 +43,6 @@ class Onnx(ModelEmbedder):
         too_long: LongTextPolicy,
         idle_seconds: float,
     ) -> None:
-        from bunko.local_models.files import LocalModel
-
         super().__init__(max_tokens=max_tokens, too_long=too_long)
         self._local_model, self._idle_seconds = LocalModel(model, onnx_file), idle_seconds
         self._loaded_model: OnnxModel | None = None
@@ -68,8 +70,6 @@ class Onnx(ModelEmbedder):
 
     def unavailable_reason(self) -> str:
         """Return what is missing and how to get it, or an empty string if the model can be used; loads nothing."""
-        from bunko.local_models.packages import RUN_PACKAGES, missing_package
-
         return missing_package(*RUN_PACKAGES) or self._local_model.missing_reason()
 
     def unload(self) -> None:
@@ -140,10 +140,6 @@ class Onnx(ModelEmbedder):
 
     def _read_checkpoint(self) -> Checkpoint:
         """Read the configuration of the model; what its files do not say comes from the catalogue."""
-        from functools import partial
-
-        from bunko.embedders.checkpoint import known_prompts, read_configuration, read_optional_file
-
         files, known = self._files(), self._local_model.known
         return read_configuration(
             files.configuration,

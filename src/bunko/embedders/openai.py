@@ -9,8 +9,15 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bunko.embedders.provider import REQUEST_ARGUMENTS, Provider, ProviderAlias, ProviderOption
-from bunko.remote import (
+from bunko.embedders.provider import (
+    REQUEST_ARGUMENTS,
+    Provider,
+    ProviderAlias,
+    ProviderOption,
+    missing_package_error,
+)
+from bunko.runtime.installation import missing_package_message
+from bunko.runtime.remote import (
     RemoteFailure,
     credentials_in,
     key_problem,
@@ -102,16 +109,18 @@ class Server:
         self._cached_client: OpenAI | None = None
         self._lock = Lock()
 
-    def unavailable_reason(self) -> str:
-        """Return what is missing (the SDK, the key or a server that answers), or an empty string."""
-        from bunko.embedders.packages import missing_package_message
-
+    def setup_problem(self) -> str:
+        """Return what is missing here (the SDK or the key), or an empty string."""
         if message := missing_package_message("openai", "openai", "openai"):
             return message
         if problem := key_problem(self.secret):
             return f"{problem.capitalize()}. {self.fix}"
-        if self._needs_key:
-            return "" if self.secret else f"No API key is set. {self.fix}"
+        return f"No API key is set. {self.fix}" if self._needs_key and not self.secret else ""
+
+    def unavailable_reason(self) -> str:
+        """Return what is missing (the SDK, the key or a server that answers), or an empty string."""
+        if (problem := self.setup_problem()) or self._needs_key:
+            return problem
         return _unreachable_reason(self.address, self.secret)
 
     def request_vectors(self, texts: Sequence[str], *, query: bool) -> list[Sequence[float]]:
@@ -132,7 +141,16 @@ class Server:
             # OpenRouter sends status 200 before it knows whether the request succeeds.
             code = error.get("code")
             raise RemoteFailure(str(error.get("message")), status=code if isinstance(code, int) else 0)
-        return _parse_vectors(payload.get("data"), len(texts))
+        data = payload.get("data")
+        if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+            raise RemoteFailure("the response contains no vectors")
+        # The API allows any order; `index` says which text a vector belongs to.
+        indexes = [item.get("index") for item in data]
+        if sorted(index for index in indexes if isinstance(index, int)) == list(range(len(data))):
+            data = sorted(data, key=lambda item: item["index"])
+        elif len(data) == len(texts) and any(indexes):  # some servers send no index, or 0 for every vector
+            raise RemoteFailure("the response has invalid vector indexes")
+        return [_parse_vector(item.get("embedding")) for item in data]
 
     def _client(self) -> OpenAI:
         with self._lock:
@@ -144,8 +162,6 @@ class Server:
                 try:
                     self._cached_client = openai_client(self.address, self.secret, self._timeout)
                 except ImportError as error:
-                    from bunko.embedders.packages import missing_package_error
-
                     raise missing_package_error("openai", "openai") from error
             return self._cached_client
 
@@ -175,18 +191,6 @@ def _unreachable_reason(address: str, secret: str) -> str:
         reason = getattr(error, "reason", error)
         reason = getattr(reason, "strerror", None) or reason  # without its number
         return f"{public_address} does not answer ({reason}); start the server, or set its address."
-
-
-def _parse_vectors(data: object, expected: int) -> list[Sequence[float]]:
-    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-        raise RemoteFailure("the response contains no vectors")
-    # The API allows any order; `index` says which text a vector belongs to.
-    indexes = [item.get("index") for item in data]
-    if sorted(index for index in indexes if isinstance(index, int)) == list(range(len(data))):
-        data = sorted(data, key=lambda item: item["index"])
-    elif len(data) == expected and any(indexes):  # some servers send no index, or 0 for every vector
-        raise RemoteFailure("the response has invalid vector indexes")
-    return [_parse_vector(item.get("embedding")) for item in data]
 
 
 def _parse_vector(value: object) -> Sequence[float]:

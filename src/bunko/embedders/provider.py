@@ -1,13 +1,17 @@
-"""Define how a provider of embeddings declares its needs, its settings and its names."""
+"""Define how a provider of embeddings declares its needs, its settings and its names, and what is said without it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from bunko.errors import EmbedderError
+from bunko.runtime.installation import install_command
 
 if TYPE_CHECKING:
     from bunko.protocols import Embedder
+    from bunko.types import Vectors
 
 # Arguments of `build` that come from settings that all providers share. A provider lists those that it takes.
 REQUEST_ARGUMENTS = (
@@ -66,3 +70,43 @@ class Provider:
     def option_arguments(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the arguments of `build` from values by key; an option that is not set has its default."""
         return {option.argument: values.get(option.key, option.default) for option in self.options}
+
+
+_REMEDY = "Update or reinstall the package that adds it."
+
+
+class UnusableEmbedder:
+    """An embedder that says why there is none."""
+
+    noise_floor = -1.0
+    batch_size = 1
+    is_remote = False
+
+    def __init__(self, label: str, reason: str) -> None:
+        self.label, self._reason = label, reason
+
+    @property
+    def name(self) -> str:
+        """Raise: only an embedder knows what its vectors depend on."""
+        self._fail()
+
+    @property
+    def size(self) -> int:
+        """Raise: only an embedder knows its size."""
+        self._fail()
+
+    def unavailable_reason(self) -> str:
+        """Return why the embedder cannot be built, and what to do."""
+        return f"{self._reason}. {_REMEDY}"
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Raise: there is no embedder."""
+        self._fail()
+
+    def _fail(self) -> NoReturn:
+        raise EmbedderError(self._reason, hint=_REMEDY)
+
+
+def missing_package_error(package: str, extra: str) -> EmbedderError:
+    """Return the error for a missing package of an extra."""
+    return EmbedderError(f"The package {package} is not installed", hint=f"Install it with: {install_command(extra)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bunko.activity import report_lookup
+from bunko.runtime.activity import report_lookup
 
 if TYPE_CHECKING:
     from bunko.types import Vectors

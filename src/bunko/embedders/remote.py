@@ -19,7 +19,7 @@ from bunko.embedders.names import display_name
 from bunko.embedders.query_cache import QueryCache
 from bunko.errors import EmbedderError
 from bunko.protocols import EmbedderStats
-from bunko.remote import RemoteFailure, explain_failure, strip_credentials
+from bunko.runtime.remote import RemoteFailure, explain_failure, strip_credentials
 from bunko.text.subwords import replace_surrogates
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ class EmbeddingService(Protocol):
     address: str
     secret: str
     fix: str  # what to set when authentication fails
+
+    def setup_problem(self) -> str:
+        """Return what is missing here, a package or a key, and how to get it, or an empty string; asks nobody."""
 
     def unavailable_reason(self) -> str:
         """Return what is missing and how to get it, or an empty string; sends no request that costs money."""
@@ -130,6 +133,15 @@ class Remote:
     def identity(self) -> str:
         """Return a secret text that differs for every model, address and key."""
         return "\0".join((self.label, self._service.address, self._service.secret))
+
+    @property
+    def is_size_known(self) -> bool:
+        """Whether `size` and `name` need no request."""
+        return self._size is not None
+
+    def setup_problem(self) -> str:
+        """Return what is missing here, a package or a key, or an empty string; the service may be away."""
+        return self._service.setup_problem()
 
     def unavailable_reason(self) -> str:
         """Return what is missing, or an empty string if the service can be used; requests no vectors."""

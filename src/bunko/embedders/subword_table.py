@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko import array_file
+from bunko.errors import EmbedderError
+from bunko.runtime import array_file
+from bunko.runtime.package_errors import package_errors
 from bunko.text.normalise import normalise
-from bunko.text.query_subwords import split_query
 from bunko.text.sentences import passage_ranges
-from bunko.text.subwords import MODEL_PATH, replace_surrogates, space_words
+from bunko.text.subwords import MODEL_PATH, replace_surrogates, space_words, split_query
 from bunko.types import SENTENCE_SCALE
 
 if TYPE_CHECKING:
@@ -69,12 +70,20 @@ class Static:
         """Return one unit row per text."""
         if not query:
             return self.embed_sentences(texts)[0]
-        if len(texts) == 1 and self._queries < _QUERIES_WITHOUT_TOKENIZER:
+        if len(texts) > 1:  # wordings of one query: for a list, the tokenizer would start a thread
+            return np.concatenate([self.embed([text], query=True) for text in texts])
+        if texts and self._queries < _QUERIES_WITHOUT_TOKENIZER:
             self._queries += 1
             ids = split_query(_prepare(texts[0]))
             if ids is not None:
                 return _unit_rows(self._sum_subwords(ids))
-        return _unit_rows(self._sum_texts(texts)) if texts else np.zeros((0, self.size), np.float32)
+        try:
+            return _unit_rows(self._sum_texts(texts)) if texts else np.zeros((0, self.size), np.float32)
+        except EmbedderError:
+            splits = [split_query(_prepare(text)) for text in texts]
+            if None in splits:
+                raise
+            return _unit_rows(np.concatenate([self._sum_subwords(ids) for ids in splits]))
 
     def embed_sentences(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
         """Return one unit row per text, and the vectors of its passages, whose sum the row is.
@@ -96,10 +105,15 @@ class Static:
 
     def _sum_texts(self, texts: Sequence[str]) -> Vectors:
         """Return the sum of each text's subword vectors."""
-        tokenizer = _load_tokenizer()
-        if len(texts) == 1:  # a list would start a thread, and a query would wait for it
-            return self._sum_subwords(tokenizer.encode(_prepare(texts[0]), return_type="numpy"))
-        subword_ids = tokenizer.encode(list(map(_prepare, texts)), return_type="numpy", num_threads=1)
+        prepared_texts = list(map(_prepare, texts))
+        with package_errors("sentencepiece", EmbedderError):
+            tokenizer = load_tokenizer()
+            if len(texts) == 1:  # a list would start a thread, and a query would wait for it
+                subword_ids = [tokenizer.encode(prepared_texts[0], return_type="numpy")]
+            else:
+                subword_ids = tokenizer.encode(prepared_texts, return_type="numpy", num_threads=1)
+        if len(texts) == 1:
+            return self._sum_subwords(subword_ids[0])
         subword_ids = [ids[:_MAX_SUBWORDS] if len(ids) else _UNKNOWN_SUBWORDS for ids in subword_ids]
         return np.concatenate(
             [
@@ -157,10 +171,8 @@ def _load_table(table: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @cache
-def _load_tokenizer() -> Any:
+def load_tokenizer() -> Any:
+    """Return the tokenizer of the model, which is built once in a process."""
     from sentencepiece import SentencePieceProcessor
 
-    tokenizer = SentencePieceProcessor(model_file=str(MODEL_PATH))
-    # With a space before it, the first word is the same subword as in the middle of a sentence.
-    tokenizer.override_normalizer_spec(remove_extra_whitespaces=False)
-    return tokenizer
+    return SentencePieceProcessor(model_file=str(MODEL_PATH))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import inspect
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
@@ -201,8 +203,6 @@ class _DenseLayer:
 
 def release_memory() -> None:
     """Return unused memory to the system: Python, torch and the C library each keep some."""
-    import sys
-
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -211,8 +211,6 @@ def release_memory() -> None:
         if torch.backends.mps.is_available():
             torch.mps.empty_cache()
     if sys.platform == "linux":
-        import ctypes
-
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
         if trim is not None:
             trim(0)

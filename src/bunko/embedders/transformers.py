@@ -12,10 +12,18 @@ from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
+from bunko.embedders.checkpoint import ModelLocation, has_weights
 from bunko.embedders.model_embedder import ModelEmbedder
 from bunko.embedders.names import display_name
-from bunko.embedders.provider import LOCAL_MODEL_ARGUMENTS, Provider, ProviderAlias, ProviderOption
+from bunko.embedders.provider import (
+    LOCAL_MODEL_ARGUMENTS,
+    Provider,
+    ProviderAlias,
+    ProviderOption,
+    missing_package_error,
+)
 from bunko.errors import EmbedderError
+from bunko.runtime.installation import missing_package_message
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -30,7 +38,7 @@ _PACKAGES = ("torch", "transformers", "psutil")
 # When memory is low, a model is unloaded this many seconds after its last use. Not at once: an import pauses between
 # two batches, and loading takes longer than this.
 _LOW_MEMORY_IDLE_SECONDS = 5.0
-_MEMORY_CHECK_SECONDS = 30.0  # seconds between two memory checks while a model is idle
+MEMORY_CHECK_SECONDS = 30.0  # seconds between two memory checks while a model is idle
 
 
 class Transformers(ModelEmbedder):
@@ -49,8 +57,6 @@ class Transformers(ModelEmbedder):
         memory_threshold: float,
         low_memory_idle: float,
     ) -> None:
-        from bunko.embedders.checkpoint import ModelLocation
-
         super().__init__(max_tokens=max_tokens, too_long=too_long)
         self._location = ModelLocation(model)
         self._device, self._device_batch, self._trust_remote_code = device, device_batch, trust_remote_code
@@ -87,7 +93,6 @@ class Transformers(ModelEmbedder):
 
     def unavailable_reason(self) -> str:
         """Return what is missing and how to get it, or an empty string if the model can be used; loads nothing."""
-        from bunko.embedders.packages import missing_package_message
         from bunko.embedders.torch_model import TRUST_HINT, untrusted_code_message
 
         for package in _PACKAGES:
@@ -100,9 +105,9 @@ class Transformers(ModelEmbedder):
         except EmbedderError as error:
             return f"{error.message}. {error.hint}"
         if checkpoint.has_code and not self._trust_remote_code:
-            from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+            from transformers import CONFIG_MAPPING
 
-            if checkpoint.model_type not in CONFIG_MAPPING_NAMES:
+            if checkpoint.model_type not in CONFIG_MAPPING:
                 return f"{untrusted_code_message(checkpoint.label)}. {TRUST_HINT}"
         return ""
 
@@ -143,8 +148,6 @@ class Transformers(ModelEmbedder):
             _log().warning("%s too long for %s, and %s.", subject, display_name(self.label), action)
 
     def _load_model(self, *, fetch: bool) -> LoadedModel:
-        from bunko.embedders.checkpoint import has_weights
-        from bunko.embedders.packages import missing_package_error, missing_package_message
         from bunko.embedders.torch_model import LoadedModel
 
         if self._loaded_model is None:
@@ -194,7 +197,7 @@ class Transformers(ModelEmbedder):
             if remaining <= 0:
                 self.unload()
                 return None
-            return min(remaining, _MEMORY_CHECK_SECONDS)
+            return min(remaining, MEMORY_CHECK_SECONDS)
 
 
 def _unload_when_idle(ref: weakref.ref[Transformers], wake: Event, load_number: int) -> None:

@@ -13,7 +13,7 @@ from bunko.evaluation.dataset import FileProblems, JsonRow, load_items
 from bunko.evaluation.eval_library import JUDGED_TOOL
 from bunko.evaluation.run import averages
 from bunko.library.library import Library
-from bunko.observer import NO_OBSERVER, Observer
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.search.request import SearchRequest
 from bunko.text.normalise import normalise
 from bunko.types.answers import CheckedAnswer

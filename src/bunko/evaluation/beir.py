@@ -29,7 +29,7 @@ _UNJUDGED_QUERY = "query without judgements", "queries without judgements"
 _UNKNOWN_QUERY = "judgement of an unknown query", "judgements of unknown queries"
 _DUPLICATE_JUDGEMENT = "repeated judgement", "repeated judgements"
 _DOCUMENT_KEYS = ("id", "_id", "title", "text")
-_QUERY_KEYS = ("id", "_id", "text", "query", "language", "kind", "type")
+_QUERY_KEYS = ("id", "_id", "text", "query", "also", "passage", "language", "kind", "type")
 
 
 def load_beir(corpus: Path, queries: Path, qrels: Path, *, name: str = "") -> JudgedSet:
@@ -89,6 +89,8 @@ def _load_queries(problems: FileProblems) -> dict[str, JudgedQuery]:
             {},
             language=row.text("language"),
             kind=row.text("kind", "type"),
+            also=row.texts("also"),
+            passage=row.text("passage"),
         )
         if not row.is_valid:
             continue

@@ -18,16 +18,15 @@ from bunko.embedders import embed_and_check
 from bunko.evaluation import measures
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.run import fetch_sizes, may_abstain, query_measures
-from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.protocols import Embedder
-from bunko.records import EMPTY_RANKING, NearestRows, Ranking
 from bunko.search import fusion
 from bunko.search.arms import Arms, rank_lexical, within_distance
-from bunko.search.query_analysis import QueryAnalysis
-from bunko.search.rank import analyse_request, fuse, have_every_word, reach_minimum, select_rows
-from bunko.search.request import RankRequest, clean_query
+from bunko.search.query_analysis import QueryAnalysis, analyse_query
+from bunko.search.rank import fuse, have_every_word, rank_rows, reach_minimum, select_rows
+from bunko.search.request import RankRequest, clean_query, clean_wordings
 from bunko.search.similarity import most_similar
+from bunko.types.records import EMPTY_RANKING, NearestRows, Ranking
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -53,7 +52,7 @@ class SearchConfig:
         """Return the options that the lexical ranking depends on: configurations that share it are cheap together."""
         if self.request.mode == "semantic":
             return ()
-        return self.request.k1, self.request.b, self.request.loanwords, self.request.bridge
+        return self.request.ranking.values_of("analysis", "words")
 
 
 def embed_queries(embedder: Embedder, queries: Sequence[JudgedQuery], *, batch_size: int | None = None) -> Vectors:
@@ -69,18 +68,24 @@ class CachedSearch:
     """Ranks and measures the same queries over one tool, with caches for everything that configurations share."""
 
     def __init__(
-        self, library: Library, tool: str, queries: Sequence[JudgedQuery], vectors: Vectors | None, measure: str
+        self,
+        library: Library,
+        tool: str,
+        queries: Sequence[JudgedQuery],
+        vectors: Vectors | None,
+        measure: str,
     ) -> None:
-        self._store, self._queries, self._vectors, self._measure = library.store, queries, vectors, measure
-        with self._store.read_transaction():
-            stored_tool = catalog.get_tool(self._store, tool)
+        self._queries, self._vectors, self._measure = queries, vectors, measure
+        self._documents = library.documents.stored
+        with library.storage.read_transaction():
+            stored_tool = library.tools.get(tool)
             self._view = library.index_view([stored_tool.id])
-        embedder = library.embedder_of(stored_tool) if vectors is not None else None
-        self._noise_floor = embedder.noise_floor if embedder else -1.0
-        self._analysis_cache: dict[tuple[int, bool, bool], QueryAnalysis] = {}
+        self._embedder = library.embedder_of(stored_tool) if vectors is not None else None
+        self._noise_floor = self._embedder.noise_floor if self._embedder else -1.0
+        self._analysis_cache: dict[tuple[object, ...], QueryAnalysis] = {}
         self._nearest_cache: dict[tuple[int, int], NearestRows | None] = {}
         self._lexical_cache: dict[tuple[object, ...], Ranking] = {}
-        self._every_word_cache: dict[tuple[int, bool, bool], dict[int, bool]] = {}
+        self._every_word_cache: dict[tuple[object, ...], dict[int, bool]] = {}
         self._chunk_cache: dict[int, tuple[str, str]] = {}
         self._measure_cache: dict[tuple[object, ...], dict[str, float]] = {}
 
@@ -89,14 +94,16 @@ class CachedSearch:
         # Configurations that differ only in the vector weight are measured together.
         groups: dict[SearchConfig, list[int]] = {}
         for index, config in enumerate(configs):
-            weight = None if config.request.vector_weight is None else 0.0
-            shared_config = replace(config, request=replace(config.request, vector_weight=weight))
+            ranking = config.request.ranking
+            if ranking.vector_weight is not None:
+                ranking = replace(ranking, vector_weight=0.0)
+            shared_config = replace(config, request=replace(config.request, ranking=ranking))
             groups.setdefault(shared_config, []).append(index)
         measured: list[list[dict[str, float]]] = [[{} for _ in self._queries] for _ in configs]
         for query_index in range(len(self._queries)):
             self._lexical_cache.clear()
             for shared_config, indexes in groups.items():
-                weights = np.array([configs[index].request.vector_weight or 0.0 for index in indexes])
+                weights = np.array([configs[index].request.ranking.vector_weight or 0.0 for index in indexes])
                 query_values = self._measure_query(query_index, shared_config, weights)
                 for index, values in zip(indexes, query_values, strict=True):
                     measured[index][query_index] = values
@@ -132,18 +139,30 @@ class CachedSearch:
     def _rank_rows(self, query_index: int, request: RankRequest, weights: Floats, fetch_size: int) -> list[Rows]:
         """Return the best rows for each weight, as a search for `fetch_size` results ranks them."""
         request = replace(request, top_k=fetch_size)
+        query = self._queries[query_index]
+        if wordings := clean_wordings(query.text, query.also, query.passage):
+            # Not cached: their weights are what is tried.
+            return [self._rank_wordings(query.text, replace(request, wordings=wordings), weight) for weight in weights]
         lexical, nearest = EMPTY_RANKING, None
         if request.mode != "semantic":
             lexical = self._rank_lexical(query_index, request)
         if request.mode != "bm25":
             nearest = self._rank_nearest(query_index, request)
         arms = Arms(lexical, nearest)
-        if nearest is not None and request.has_combined_score and request.vector_weight is not None:
+        if nearest is not None and request.has_combined_score and request.ranking.vector_weight is not None:
             return self._rank_by_weight(query_index, request, arms, weights)
         # The weight has no effect: there is one ranking for all weights.
         scores = fuse(self._view, self._analysis(query_index, request), request, arms, noise_floor=self._noise_floor)
         rows = select_rows(self._view, request, scores, partial(self._have_every_word, query_index, request))
         return [np.array(rows, np.int64)] * len(weights)
+
+    def _rank_wordings(self, text: str, request: RankRequest, vector_weight: float) -> Rows:
+        if request.ranking.vector_weight is not None:
+            request = replace(request, ranking=replace(request.ranking, vector_weight=vector_weight))
+        embedder = self._embedder if request.mode != "bm25" else None
+        return np.array(
+            [ranked.row for ranked in rank_rows(self._view, clean_query(text), embedder, request)], np.int64
+        )
 
     def _rank_by_weight(self, query_index: int, request: RankRequest, arms: Arms, weights: Floats) -> list[Rows]:
         """Return the best rows for each weight: the same steps as of one search, over arrays."""
@@ -156,20 +175,22 @@ class CachedSearch:
         )
         scores: Floats = fusion.weighted_sum(vector_scores, lexical_scores, weights[:, None])
         rows, orders = np.array(row_list, np.int64), np.argsort(-scores, axis=1, kind="stable")
-        if request.min_combined_score is None:
+        minimum = request.ranking.min_combined_score
+        if minimum is None:
             return list(rows[orders[:, : request.top_k]])
         every_word: Any = False
-        if request.keep_full_matches:
+        if request.ranking.keep_full_matches:
             every_word = np.array(self._have_every_word(query_index, request, row_list), bool)
-        masks = reach_minimum(scores, every_word, request.min_combined_score)
+        masks = reach_minimum(scores, every_word, minimum)
         return [rows[order[mask[order]]][: request.top_k] for order, mask in zip(orders, masks, strict=True)]
 
     def _rank_lexical(self, query_index: int, request: RankRequest) -> Ranking:
         k = request.rows_per_arm
-        key = (k, request.k1, request.b, request.loanwords, request.bridge)
+        options = request.ranking
+        key = (k, *options.values_of("analysis", "words"))
         if key not in self._lexical_cache:
             analysis = self._analysis(query_index, request)
-            self._lexical_cache[key] = rank_lexical(self._view, analysis, k, k1=request.k1, b=request.b)
+            self._lexical_cache[key] = rank_lexical(self._view, analysis, k, k1=options.k1, b=options.b)
         return self._lexical_cache[key]
 
     def _rank_nearest(self, query_index: int, request: RankRequest) -> NearestRows | None:
@@ -181,11 +202,11 @@ class CachedSearch:
                 nearest_rows = most_similar(self._view, self._vectors[query_index], request.rows_per_arm)
             self._nearest_cache[key] = nearest_rows
         nearest_rows = self._nearest_cache[key]
-        return nearest_rows and within_distance(nearest_rows, request.similarity_threshold)
+        return nearest_rows and within_distance(nearest_rows, request.ranking.similarity_threshold)
 
     def _have_every_word(self, query_index: int, request: RankRequest, rows: Sequence[int]) -> list[bool]:
         """Return which rows contain every word of the query."""
-        cache = self._every_word_cache.setdefault((query_index, request.loanwords, request.bridge), {})
+        cache = self._every_word_cache.setdefault((query_index, *request.ranking.values_of("analysis")), {})
         uncached = [row for row in rows if row not in cache]
         if uncached:
             flags = have_every_word(self._view, self._analysis(query_index, request), uncached)
@@ -193,9 +214,9 @@ class CachedSearch:
         return [cache[row] for row in rows]
 
     def _analysis(self, query_index: int, request: RankRequest) -> QueryAnalysis:
-        key = query_index, request.loanwords, request.bridge
+        key = query_index, *request.ranking.values_of("analysis")
         if key not in self._analysis_cache:
-            self._analysis_cache[key] = analyse_request(clean_query(self._queries[query_index].text), request)
+            self._analysis_cache[key] = analyse_query(clean_query(self._queries[query_index].text), request.ranking)
         return self._analysis_cache[key]
 
     def _document_uris(self, rows: Iterable[np.int64], limit: int) -> list[str]:
@@ -213,7 +234,7 @@ class CachedSearch:
         for start in range(0, len(uncached), _CHUNK_BATCH):
             batch = uncached[start : start + _CHUNK_BATCH]
             row_by_id = dict(zip(self._view.chunk_ids(batch), batch, strict=True))
-            for chunk_id, chunk_row in self._store.documents.chunks(list(row_by_id)).items():
+            for chunk_id, chunk_row in self._documents.chunks(list(row_by_id)).items():
                 self._chunk_cache[row_by_id[chunk_id]] = (chunk_row.uri, chunk_row.chunk.text)
 
 

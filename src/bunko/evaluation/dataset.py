@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -12,9 +14,61 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bunko.errors import SourceError
-from bunko.evaluation.json_positions import JsonListError, list_items
 from bunko.text.language import detect_language
 from bunko.text.normalise import escape_surrogates
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+class JsonListError(ValueError):
+    """Raised when the text is not a JSON object with the list; names the line."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line, self.reason = line, reason
+
+
+def list_items(text: str, key: str) -> Iterator[tuple[int, Any]]:
+    """Yield the line and the value of each item of the list under a top-level key."""
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise JsonListError(error.lineno, f"invalid JSON: {error.msg} at column {error.colno}") from error
+    except RecursionError as error:
+        raise JsonListError(1, "the JSON is nested too deeply") from error
+    if not isinstance(data, dict) or not isinstance(data.get(key), list):
+        raise JsonListError(1, f'there is no list "{key}"')
+    line, position = 1, _list_position(text, key)
+    counted_to = 0
+    for value in data[key]:
+        position = _skip_blanks(text, position + 1)
+        line += text.count("\n", counted_to, position)
+        counted_to = position
+        yield line, value
+        position = _skip_blanks(text, _DECODER.raw_decode(text, position)[1])
+
+
+def _list_position(text: str, key: str) -> int:
+    """Return where the list of a key starts; of a duplicate key the last counts, as in `json.loads`."""
+    list_start = -1
+    position = _skip_blanks(text, 0)
+    while text[position] != "}":
+        position = _skip_blanks(text, position + 1)
+        if text[position] == "}":
+            break
+        name, position = _DECODER.raw_decode(text, position)
+        position = _skip_blanks(text, _skip_blanks(text, position) + 1)
+        if name == key:
+            list_start = position
+        position = _skip_blanks(text, _DECODER.raw_decode(text, position)[1])
+    return list_start
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    match = _BLANK.match(text, position)
+    return match.end() if match else position
+
 
 Half = Literal["first", "second"]
 HALVES: tuple[Half, ...] = ("first", "second")
@@ -31,7 +85,8 @@ NO_ANSWER_LEFT = "query whose answers are all missing", "queries whose answers a
 _TYPO_SIMILARITY = 0.85
 _DOCUMENT_KEYS = ("source_url", "title", "content")
 _QUERY_KEYS = (
-    "id", "query", "expected_sources", "grades", "negative_sources", "expected_keywords", "language", "kind", "notes",
+    "id", "query", "also", "passage", "expected_sources", "grades", "negative_sources", "expected_keywords", "language",
+    "kind", "notes",
 )  # fmt: skip
 
 _FORMATS = {
@@ -63,6 +118,8 @@ class JudgedQuery:
     language: str = ""
     kind: str = ""
     notes: str = ""
+    also: tuple[str, ...] = ()  # other wordings, as an assistant would give them
+    passage: str = ""  # as it might stand in the answer
 
     @property
     def relevant_uris(self) -> frozenset[str]:
@@ -214,6 +271,8 @@ def load_queries(path: Path, known_uris: Iterable[str] | None, notices: list[str
             row.text("language"),
             row.text("kind"),
             row.text("notes"),
+            row.texts("also"),
+            row.text("passage"),
         )
         for source in sorted(query.relevant_uris & set(query.negatives)):
             row.add_problem(f"query {query.id!r} both expects {source!r} and forbids it")
@@ -248,6 +307,11 @@ def only_known_documents(query: JudgedQuery, known_uris: Collection[str]) -> Jud
         expected_sources=tuple(uri for uri in query.expected_sources if uri in known_uris),
         negatives=tuple(uri for uri in query.negatives if uri in known_uris),
     )
+
+
+def without_wordings(query: JudgedQuery) -> JudgedQuery:
+    """Return the query alone, as somebody types it."""
+    return replace(query, also=(), passage="")
 
 
 def with_language_and_kind(query: JudgedQuery) -> JudgedQuery:

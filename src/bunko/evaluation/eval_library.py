@@ -11,12 +11,13 @@ from pathlib import Path
 from bunko import stores
 from bunko.errors import LibraryMismatch, SourceError
 from bunko.evaluation.dataset import JudgedDocument
+from bunko.library import open
 from bunko.library.library import Library
 from bunko.library.paths import paths_for_folder
-from bunko.observer import NO_OBSERVER, Observer
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.temporary_files import TemporaryFolder
+from bunko.runtime.timing import now
 from bunko.settings import Settings, all_settings
-from bunko.temporary_files import TemporaryFolder
-from bunko.timing import now
 from bunko.types import Text, Tool
 
 # The only tool of such a library.
@@ -66,7 +67,7 @@ def stored_documents(folder: Path, settings: Settings) -> tuple[JudgedDocument, 
         tool = next(iter(library.tools()), None)
         if tool is None:
             return ()
-        stored = (library.store.documents.get(tool.id, uri) for uri in library.store.documents.fingerprints(tool.id))
+        stored = (library.documents.stored.get(tool.id, uri) for uri in library.documents.stored.fingerprints(tool.id))
         return tuple(
             JudgedDocument(document.uri, document.title, document.text) for document in stored if document is not None
         )
@@ -93,7 +94,7 @@ def same_index(first: Settings, second: Settings) -> bool:
 
 def with_settings(library: Library, settings: Settings) -> Library:
     """Return the same library with other search settings; both share one store, so only the first is closed."""
-    return Library(library.paths, _with_default_storage(settings), library.store)
+    return open.with_settings(library, _with_default_storage(settings))
 
 
 def _with_default_storage(settings: Settings) -> Settings:

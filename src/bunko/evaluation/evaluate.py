@@ -14,10 +14,11 @@ from bunko.evaluation.dataset import JudgedSet
 from bunko.evaluation.eval_library import JUDGED_TOOL, judged_library, same_index, with_settings
 from bunko.evaluation.run import Run, may_abstain, run_queries
 from bunko.library.library import Library
-from bunko.observer import NO_OBSERVER, Observer
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.search.request import tool_search_settings
 from bunko.settings import Settings
 from bunko.types import Mode
+from bunko.types.ranking import OPTIONS
 
 # Receives the current step, how many items are done, and how many there are.
 # Measure → query id → value.
@@ -56,7 +57,7 @@ class ExistingTool:
 
     def uris(self) -> set[str]:
         """Return the URIs of its documents."""
-        return set(self.library.store.documents.fingerprints(self.library.resolve_tool(self.name).id))
+        return set(self.library.documents.stored.fingerprints(self.library.resolve_tool(self.name).id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,14 @@ def evaluate(
         )
         evaluation.runs = [_run_mode(library, tool_name, judged_set, plan, mode, mode, observer) for mode in modes]
         evaluation.comparisons = [compare_runs(evaluation.main_run, run) for run in evaluation.runs[1:]]
+        if any(query.also or query.passage for query in judged_set.queries):
+            for alone in tuple(evaluation.runs):
+                name = f"{alone.name}, with wordings"
+                reworded = _run_mode(
+                    library, tool_name, judged_set, plan, alone.mode, name, observer, with_wordings=True
+                )
+                evaluation.comparisons.append(compare_runs(alone, reworded))
+                evaluation.runs.append(reworded)
         if alternative is not None:
             with _open_alternative(
                 library, judged_set, settings, alternative.settings, import_observer, can_rebuild=tool is None
@@ -196,14 +205,8 @@ def reported_settings(settings: Settings, library: Library) -> dict[str, Any]:
         "chunk_overlap": chunker.chunk_overlap,
         "max_chunk_chars": chunker.max_chunk_chars,
         "embedder": embedder.name if embedder else "none",
-        "fusion": search.fusion,
-        "vector_weight": search.vector_weight,
-        "k1": search.k1,
-        "b": search.b,
         "threshold": search.similarity_threshold,
-        "min_combined_score": search.min_combined_score,
-        "keep_full_matches": search.keep_full_matches,
-    }
+    } | {name: getattr(search, name) for name in OPTIONS if name != "similarity_threshold"}
 
 
 @contextmanager
@@ -252,6 +255,8 @@ def _run_mode(
     mode: Mode,
     name: str,
     observer: Observer,
+    *,
+    with_wordings: bool = False,
 ) -> Run:
     return run_queries(
         library,
@@ -261,10 +266,11 @@ def _run_mode(
         n_chunks=plan.n_chunks,
         name=name,
         tool=tool,
+        with_wordings=with_wordings,
         observer=observer,
     )
 
 
 def _tool_size(library: Library, name: str) -> tuple[int, int]:
-    totals = [library.store.stats.totals(tool.id) for tool in library.tools() if tool.name == name]
+    totals = [library.stats.totals(tool.id) for tool in library.tools() if tool.name == name]
     return sum(total.documents for total in totals), sum(total.chunks for total in totals)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bunko.errors import SourceError
-from bunko.evaluation import baseline, beir, dataset, html_report, report, trec
+from bunko.evaluation import baseline, beir, dataset, html_report, report
 from bunko.evaluation.baseline import BaselineVerdict
 from bunko.evaluation.dataset import JudgedDocument, JudgedSet
 from bunko.evaluation.eval_library import stored_documents
 from bunko.evaluation.evaluate import Evaluation
 from bunko.evaluation.report_store import ReportStore
+from bunko.evaluation.run import Run
 from bunko.settings import Settings
 
 DATASET_PATH = Path("tests/fixtures/rag_evaluation_dataset.json")
@@ -147,7 +148,7 @@ def save_reports(
             # Programs that read TREC runs expect one run per file.
             mode_file = run_file.with_name(f"{run_file.stem}-{_safe_file_name(run.name)}{run_file.suffix}")
             texts[run_file if len(evaluation.runs) == 1 else mode_file] = "".join(
-                f"{line}\n" for line in trec.trec_lines(run)
+                f"{line}\n" for line in trec_lines(run)
             )
     for path, text in texts.items():
         _write_file(path, text)
@@ -178,3 +179,25 @@ def _write_file(path: Path, text: str) -> None:
         raise SourceError(
             f"{path} cannot be written: {error.strerror or error}", hint="Choose another folder with --output-dir."
         ) from error
+
+
+# trec_eval stores scores in 32 bits and sorts equal ones by name: a difference it can represent keeps our order.
+_MIN_SCORE_STEP = 1e-6
+
+
+def trec_lines(run: Run) -> Iterator[str]:
+    """Yield a line with query, Q0, document, rank, score and run name for each retrieved document."""
+    name = "_".join(run.name.split()) or "bunko"
+    for result in run.results:
+        score = float("inf")
+        for rank, document in enumerate(result.documents, 1):
+            if rank == 1:
+                score = document.score
+            else:
+                score = min(document.score, score - max(_MIN_SCORE_STEP, abs(score) * _MIN_SCORE_STEP))
+            yield f"{_column_text(result.query.id)} Q0 {_column_text(document.uri)} {rank} {score:.6f} {name}"
+
+
+def _column_text(text: str) -> str:
+    # Columns are separated by whitespace, so an id must not contain any.
+    return "_".join(text.split())

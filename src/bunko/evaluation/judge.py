@@ -14,16 +14,16 @@ from bunko.evaluation.dataset import load_queries, read_text_file
 from bunko.library.assistant_names import file_name
 from bunko.library.library import Library
 from bunko.library.lock import hold_lock
-from bunko.observer import NO_OBSERVER
-from bunko.records import LoggedSearch
-from bunko.temporary_files import write_text_file
+from bunko.runtime.observer import NO_OBSERVER
+from bunko.runtime.temporary_files import write_text_file
 from bunko.text.language import detect_language
 from bunko.text.normalise import escape_surrogates, normalise
 from bunko.types import MODES, Hit, Tool
+from bunko.types.records import LoggedSearch
 
 # The grade of each key; a grade is a gain in nDCG, so 3 is worth three times as much as 1.
 GRADES = {"y": 1, "n": 0, "1": 1, "2": 2, "3": 3}
-_WAIT_SECONDS = 10.0
+WAIT_SECONDS = 10.0
 
 
 def default_file(library: Library, tool: Tool) -> Path:
@@ -43,8 +43,8 @@ def rename_judgements(library: Library, tool: Tool, renamed: Tool) -> None:
 @contextmanager
 def hold_judgements(library: Library) -> Iterator[None]:
     """Let nobody else change judgements of a library meanwhile: each change rewrites a whole file."""
-    lock = library.store.lock("judge")
-    options: Any = {"wait_seconds": _WAIT_SECONDS, "observer": NO_OBSERVER, "activity": "judging results of"}
+    lock = library.storage.lock("judge")
+    options: Any = {"wait_seconds": WAIT_SECONDS, "observer": NO_OBSERVER, "activity": "judging results of"}
     with ExitStack() as stack:
         with suppress(LibraryReadOnly):  # there, judgements can only go to a file elsewhere
             stack.enter_context(hold_lock(lock, **options))

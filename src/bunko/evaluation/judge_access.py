@@ -23,7 +23,7 @@ class JudgeAccess:
     """The judgements about the tools that one caller may change: whoever judges decides how they are ranked."""
 
     def __init__(self, access: LibraryAccess) -> None:
-        self._access, self._library = access, access.readable_library
+        self._access, self._library = access, access.readable
 
     def tools(self) -> list[Tool]:
         """Return the active tools that the caller may judge."""
@@ -40,7 +40,7 @@ class JudgeAccess:
         Those of the whole library are only for whoever may change all of it: they tell what others look for.
         """
         target = self._writable(tool)
-        searches = self._library.logged_searches()
+        searches = self._library.searches.log.all()
         if not self._access.caller.rights.writes_all:
             searches = [search for search in searches if search.tool == target.name]
         return unjudged_queries(searches, target, self._judgements(target))
@@ -54,8 +54,8 @@ class JudgeAccess:
 
     def judge(self, tool: str, query: str, uri: str, grade: float | None) -> tuple[int, int]:
         """Store the grade of a document, or remove it with None; return how much is judged."""
-        target, store = self._writable(tool), self._library.store
-        if grade is not None and store.documents.get(target.id, uri) is None:
+        target = self._writable(tool)
+        if grade is not None and self._library.documents.stored.get(target.id, uri) is None:
             raise UnknownName(f"{target.name} has no document {uri[:200]!r}", hint="Search again.")
         arguments = {"query": query, "document": uri, "grade": grade}
         with self._access.record("judge", [target.name], arguments), hold_judgements(self._library):

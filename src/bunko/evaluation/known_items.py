@@ -13,13 +13,13 @@ from hashlib import sha256
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.query_variants import AS_WRITTEN, VARIANT_KINDS, loanwords, variants
 from bunko.library.tool_routing import make_questions
-from bunko.protocols import IndexView, Store
-from bunko.records import ChunkRow, QueryTerm
+from bunko.protocols import DocumentReader, IndexView
 from bunko.search.keyphrases import extract_phrases
 from bunko.text import analyzer, ngrams
 from bunko.text.language import detect_language
 from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise
+from bunko.types.records import ChunkRow, QueryTerm
 
 # A text in a title or heading is a better answer than a mention in the body.
 NAMED_GRADE, MENTIONED_GRADE = 3.0, 1.0
@@ -137,8 +137,8 @@ def _shuffle_key(uri: str) -> bytes:
 class MentionFinder:
     """Finds the documents that mention a text, in one view of a tool."""
 
-    def __init__(self, store: Store, view: IndexView) -> None:
-        self._store, self._view = store, view
+    def __init__(self, documents: DocumentReader, view: IndexView) -> None:
+        self._documents, self._view = documents, view
 
     def find_mentions(self, text: str) -> dict[str, float] | None:
         """Return the documents that contain a text, graded as heading or mention; None if there are too many.
@@ -167,7 +167,7 @@ class MentionFinder:
         return [row for row, term_matches in zip(rows, matches, strict=True) if term_matches and all(term_matches)]
 
     def _chunk_rows(self, rows: Sequence[int]) -> Iterable[ChunkRow]:
-        return self._store.documents.chunks(self._view.chunk_ids(rows)).values()
+        return self._documents.chunks(self._view.chunk_ids(rows)).values()
 
 
 def _mention_grade(folded_text: str, row: ChunkRow) -> float:

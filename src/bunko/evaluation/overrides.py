@@ -10,6 +10,11 @@ from bunko.settings.validate import parse_value, unknown_setting_error
 
 # The sections that a name without a section is looked up in first.
 _SECTIONS = ("search", "chunker")
+# What a score can depend on: how documents are chunked, embedded and ranked, and by which engine.
+_SCORED_SECTIONS = (*_SECTIONS, "chunking", "memos", "web", "embedding", "index", "chromadb", "milvus")
+_UNSCORED_KEYS = frozenset(
+    f"search.{name}" for name in ("timezone", "freshness_seconds", "freshness_wait_seconds", "rerank_seconds")
+)
 
 
 def parse_overrides(pairs: Iterable[str]) -> dict[str, object]:
@@ -20,6 +25,10 @@ def parse_overrides(pairs: Iterable[str]) -> dict[str, object]:
         if not equals:
             raise SettingsError(f"{pair!r} is not key=value", hint="Write it like --with vector_weight=0.5.")
         setting = all_settings()[_setting_key(name.strip())]
+        if setting.section not in _SCORED_SECTIONS or setting.key in _UNSCORED_KEYS:
+            raise SettingsError(
+                f"{setting.key} changes no score", hint="Compare how documents are chunked, embedded and ranked."
+            )
         overrides[setting.key] = parse_value(setting, value.strip())
     return overrides | chunk_size_overrides(
         overrides.get("chunker.chunk_size"), overrides.get("chunker.chunk_overlap"), overrides

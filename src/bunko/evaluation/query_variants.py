@@ -10,8 +10,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from bunko.text.analyzer import load_tagger
 from bunko.text.language import detect_language
 from bunko.text.normalise import normalise
 
@@ -63,7 +64,10 @@ def variants(phrase: str, katakana_by_english: Mapping[str, str] = {}) -> dict[s
     text = normalise(phrase)
     variant_by_kind: dict[str, str] = {}
     for kind, make_variants in _VARIANT_MAKERS.items():
-        variant = _pick_variant(kind, text, make_variants(text, katakana_by_english))
+        candidates = list(dict.fromkeys(make_variants(text, katakana_by_english)))
+        # A hash instead of a random number, so that the choice is always the same.
+        digest = int.from_bytes(sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()[:8], "big")
+        variant = candidates[digest % len(candidates)] if candidates else None
         if variant is not None and variant.strip() and variant != text:
             variant_by_kind[kind] = variant
     return variant_by_kind
@@ -73,17 +77,10 @@ def loanwords(texts: Iterable[str]) -> dict[str, str]:
     """Return the loanwords of these texts: English origin → katakana."""
     katakana_by_english: dict[str, str] = {}
     for text in texts:
-        for token in _tokenize(normalise(text)):
+        for token in tokenize(normalise(text)):
             if token.english_origin and _KATAKANA.fullmatch(token.text):
                 katakana_by_english.setdefault(token.english_origin.lower(), token.text)
     return katakana_by_english
-
-
-def _pick_variant(kind: str, text: str, candidates: Iterable[str]) -> str | None:
-    # A hash instead of a random number, so that the choice is always the same.
-    unique = list(dict.fromkeys(candidates))
-    digest = int.from_bytes(sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()[:8], "big")
-    return unique[digest % len(unique)] if unique else None
 
 
 def _width_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
@@ -111,7 +108,7 @@ def _half_width_map() -> dict[str, str]:
 
 
 def _inflection_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
-    tokens = _tokenize(text)
+    tokens = tokenize(text)
     for index, token in enumerate(tokens):
         # The auxiliaries after a verb or adjective belong to its old form.
         end = index + 1
@@ -192,7 +189,7 @@ def _typo_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
 def _script_variants(text: str, _: Mapping[str, str]) -> Iterator[str]:
     for match in _KATAKANA.finditer(text):
         yield text[: match.start()] + _shift_kana(match[0], -_KANA_SHIFT) + text[match.end() :]
-    tokens = _tokenize(text)
+    tokens = tokenize(text)
     for index, token in enumerate(tokens):
         spelling = None
         if _HIRAGANA.fullmatch(token.text) and not token.is_function_word:
@@ -209,7 +206,7 @@ def _shift_kana(kana: str, offset: int) -> str:
 
 
 def _loanword_variants(text: str, katakana_by_english: Mapping[str, str]) -> Iterator[str]:
-    tokens = _tokenize(text)
+    tokens = tokenize(text)
     for index, token in enumerate(tokens):
         if _KATAKANA.fullmatch(token.text):
             translation = token.english_origin
@@ -247,7 +244,7 @@ VARIANT_KINDS = (AS_WRITTEN, *_VARIANT_MAKERS)
 def _content_phrases(text: str) -> list[str]:
     """Return the parts of a phrase between particles, spaces and punctuation."""
     phrases = [""]
-    for token in _tokenize(text):
+    for token in tokenize(text):
         if token.is_function_word or token.space_before:
             phrases.append("")
         if not token.is_function_word:
@@ -265,37 +262,32 @@ def _join_tokens(tokens: Sequence[_Token]) -> str:
 
 
 @lru_cache(5000)
-def _tokenize(text: str) -> tuple[_Token, ...]:
+def tokenize(text: str) -> tuple[_Token, ...]:
+    """Return the words of a text with their base forms and readings."""
     tokens = []
-    for node in _tagger()(text):
-        feature = node.feature
+    for node in load_tagger()(text):
+        # A word that is not in the dictionary has the first five columns.
+        columns = ["" if value == "*" else value for value in node.feature]
+        part_of_speech, _, detail, _, conjugation, lemma, pronunciation, reading, ending = [*columns, *[""] * 4][:9]
         # UniDic writes the lemma of a loanword as "katakana-english".
-        lemma, _, origin = (feature.lemma or "").partition("-")
+        lemma, _, origin = lemma.partition("-")
         english_origin = origin.lower() if origin.isascii() and origin.isalpha() else ""
         tokens.append(
             _Token(
                 text=node.surface,
                 space_before=node.white_space or "",
-                part_of_speech=feature.pos1 or "",
-                pos_detail=feature.pos3 or "",
-                conjugation=_feature_text(feature.cType),
-                base_form=_feature_text(feature.orthBase) or lemma,
-                kana=_feature_text(feature.kana),
+                part_of_speech=part_of_speech,
+                pos_detail=detail,
+                conjugation=conjugation,
+                base_form=_base_form(node.surface, ending) or lemma,
+                kana=reading or pronunciation,
                 english_origin=english_origin,
             )
         )
     return tuple(tokens)
 
 
-def _feature_text(value: str | None) -> str:
-    return "" if value in (None, "*") else str(value)
-
-
-@cache
-def _tagger() -> Callable[[str], Iterable[Any]]:
-    import fugashi
-    import unidic_lite
-
-    folder = unidic_lite.DICDIR
-    tagger: Callable[[str], Iterable[Any]] = fugashi.Tagger(f'-r "{folder}/mecabrc" -d "{folder}"')
-    return tagger
+def _base_form(word: str, ending: str) -> str:
+    """Return the dictionary form of a word: an ending is how many characters to take away, and what to add."""
+    count, _, added = ending.partition("-")
+    return word[: len(word) - int(count)] + added if count else ""

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from bunko import __version__
 from bunko.evaluation.baseline import BaselineVerdict
 from bunko.evaluation.compare import Comparison
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.evaluate import Evaluation
 from bunko.evaluation.run import QueryResult, Run, means
-from bunko.timing import now
+from bunko.runtime.timing import now
+from bunko.version import __version__
 
 _PERCENTILES = (50, 90, 95, 99)
 _WORST_COUNT = 10  # the queries that people look at first

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from bunko.errors import UnknownName
-from bunko.temporary_files import write_text_file
+from bunko.runtime.temporary_files import write_text_file
 
 FOLDER = "evaluations"
 Kind = Literal["evaluation", "sweep"]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Unpack
+from typing import Any
 
 from bunko.errors import EmbedderError, ModelError
 from bunko.evaluation import measures
@@ -14,8 +14,8 @@ from bunko.evaluation.compare import confidence_intervals
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.eval_library import JUDGED_TOOL
 from bunko.library.library import Library
-from bunko.observer import NO_OBSERVER, Observer
-from bunko.search.request import RankingOptions, RankRequest
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.search.request import RankRequest
 from bunko.types import Answer, Mode, format_citation
 
 # One document may have many chunks: a search fetches three chunks per document, and more if those belong to too few
@@ -102,8 +102,9 @@ def run_queries(
     n_chunks: int | None = None,
     name: str = "",
     tool: str = JUDGED_TOOL,
+    with_wordings: bool = False,
     observer: Observer = NO_OBSERVER,
-    **options: Unpack[RankingOptions],
+    **options: Any,
 ) -> Run:
     """Run every query and judge its first `n_results` documents, from the first `n_chunks` chunks if given.
 
@@ -114,6 +115,8 @@ def run_queries(
     def search(query: JudgedQuery, top_k: int) -> Answer:
         answer = library.search(
             query.text,
+            also=query.also if with_wordings else (),
+            passage=query.passage if with_wordings else "",
             tool=tool,
             mode=mode,
             top_k=top_k,
@@ -194,5 +197,5 @@ def query_measures(
 
 def may_abstain(request: RankRequest) -> bool:
     """Return whether a threshold can make a search return nothing although it found candidates."""
-    by_distance = request.mode != "bm25" and request.similarity_threshold is not None
-    return by_distance or (request.mode == "hybrid" and request.min_combined_score is not None)
+    by_distance = request.mode != "bm25" and request.ranking.similarity_threshold is not None
+    return by_distance or (request.mode == "hybrid" and request.ranking.min_combined_score is not None)

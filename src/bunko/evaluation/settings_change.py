@@ -45,7 +45,8 @@ class SettingsMeter:
 
     def measure(self, options: Mapping[str, Any]) -> MeasuredChange:
         """Return the measure with the settings as they are, and with some of them changed."""
-        before, after = self._values(self._request), self._values(replace(self._request, **options))
+        changed = replace(self._request, ranking=replace(self._request.ranking, **options))
+        before, after = self._values(self._request), self._values(changed)
         pairs = list(zip(before, after, strict=True))
         count = len(pairs)
         return MeasuredChange(
@@ -67,7 +68,7 @@ def build_meter(library: Library, tool: Tool) -> SettingsMeter | None:
     if not path.exists():
         return None
     try:
-        uris = set(library.store.documents.fingerprints(tool.id))
+        uris = set(library.documents.stored.fingerprints(tool.id))
         queries = tuple(query for query in load_queries(path, uris, []) if query.is_answerable)[:_MAX_QUERIES]
     except BunkoError:  # a file that cannot be read is reported by the commands that write it
         return None

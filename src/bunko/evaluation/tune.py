@@ -17,9 +17,11 @@ from bunko.evaluation.compare import Difference, compare
 from bunko.evaluation.known_items import NAMES, TOPICS, KnownItem, MentionFinder, known_items, split_by_document
 from bunko.evaluation.query_variants import VARIANT_KINDS
 from bunko.library.library import Library
-from bunko.observer import NO_OBSERVER, Observer
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.search.request import RankRequest
 from bunko.settings.schema import SearchSection
 from bunko.types import Tool
+from bunko.types.ranking import OPTIONS
 
 MEASURE = "ndcg@10"
 # As many chunks as people look at; hybrid fuses the same 30 candidates for 10 results as for the usual five.
@@ -37,14 +39,7 @@ _TOLERANCE = 1e-9
 # k1 and b (term repetition and text length) are not tuned: generated queries, whose words occur in one document, score
 # best with neither, and judged queries were answered worse that way.
 _VECTOR_WEIGHTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-_TUNED_OPTIONS = ("mode", "fusion", "vector_weight", "loanwords")
-# The options that each mode or fusion depends on.
-_RELEVANT_OPTIONS = {
-    "bm25": ("loanwords",),
-    "semantic": (),
-    "cc": ("vector_weight", "loanwords"),
-    "rrf": ("loanwords",),
-}
+_TUNED_OPTIONS = ("fusion", "vector_weight", "loanwords")
 _TRIAL_COUNT = 2 + 2 + 1 + len(_VECTOR_WEIGHTS) + 2
 
 SearchOptions = dict[str, Any]
@@ -94,8 +89,8 @@ def tune_tool(library: Library, name: str, *, observer: Observer = NO_OBSERVER) 
     """Try search settings on queries generated from a tool's text; the tool itself is not changed."""
     chunks = library.maintenance.sample_chunks(name, _SAMPLE_CHUNKS)
     tool = library.resolve_tool(name)
-    with library.store.read_transaction():
-        mention_finder = MentionFinder(library.store, library.index_view([tool.id]))
+    with library.storage.read_transaction():
+        mention_finder = MentionFinder(library.documents.stored, library.index_view([tool.id]))
         items = known_items(chunks, mention_finder.find_mentions, limit=_MAX_QUERIES)
         first, second = split_by_document(items)
         current = _current_options(library, tool)
@@ -181,29 +176,38 @@ def _best_options(
 def relevant_options(options: Mapping[str, Any]) -> SearchOptions:
     """Return the options that have an effect in the mode that they name."""
     mode = options["mode"]
-    names = _RELEVANT_OPTIONS[mode if mode != "hybrid" else options["fusion"]]
-    relevant = {"mode": mode} | ({"fusion": options["fusion"]} if mode == "hybrid" else {})
+    search = mode if mode != "hybrid" else options["fusion"]
     # A weight that is not set is computed for each query.
-    return relevant | {name: options[name] for name in names if options.get(name) is not None}
+    relevant = {
+        name: options[name]
+        for name in _TUNED_OPTIONS
+        if search in OPTIONS[name].searches and options.get(name) is not None
+    }
+    return {"mode": mode} | relevant
+
+
+def _tuned_options(request: RankRequest) -> SearchOptions:
+    return {"mode": request.mode} | {name: getattr(request.ranking, name) for name in _TUNED_OPTIONS}
+
+
+def _with_options(request: RankRequest, options: SearchOptions) -> RankRequest:
+    ranking = replace(request.ranking, **{name: value for name, value in options.items() if name != "mode"})
+    return replace(request, mode=options["mode"], ranking=ranking)
 
 
 def _current_options(library: Library, tool: Tool) -> SearchOptions:
     """Return the options that searches of a tool use now."""
-    request = library.build_request("", tools=[tool])
-    options = {name: getattr(request, name) for name in _TUNED_OPTIONS}
+    options = _tuned_options(library.build_request("", tools=[tool]))
     return options if library.embedder_of(tool) is not None else options | {"mode": "bm25"}
 
 
 def _default_options(library: Library, tool: Tool) -> list[SearchOptions]:
     """Return the options of a tool without its own search settings: the library's settings, then bunko's defaults."""
-    request = library.build_request("")
-    from_settings = {name: getattr(request, name) for name in _TUNED_OPTIONS}
+    from_settings = _tuned_options(library.build_request(""))
     if library.embedder_of(tool) is None:
         return [from_settings | {"mode": "bm25"}]
     # A tool cannot unset a weight of the settings: without its own weight it uses theirs.
-    built_in = {name: getattr(SearchSection(), name) for name in _TUNED_OPTIONS} | {
-        "vector_weight": from_settings["vector_weight"]
-    }
+    built_in = _tuned_options(RankRequest("", SearchSection().mode)) | {"vector_weight": from_settings["vector_weight"]}
     return [from_settings, built_in]
 
 
@@ -261,9 +265,8 @@ class _QueryScorer:
     def __init__(self, library: Library, tool: Tool, items: Sequence[KnownItem]) -> None:
         self.items, queries = items, [item.query for item in items]
         # Tried options replace the tool's own; a weight that is not set falls back to the settings.
-        default_request = library.build_request("")
-        default_options = {name: getattr(default_request, name) for name in _TUNED_OPTIONS}
-        self._request = replace(library.build_request("", tools=[tool]), **default_options)
+        default_options = _tuned_options(library.build_request(""))
+        self._request = _with_options(library.build_request("", tools=[tool]), default_options)
         embedder = library.embedder_of(tool)
         self.has_vectors = embedder is not None
         vectors = embed_queries(embedder, queries, batch_size=_EMBED_BATCH) if embedder is not None else None
@@ -271,6 +274,6 @@ class _QueryScorer:
 
     def score_queries(self, options: SearchOptions) -> dict[str, float]:
         """Return the score of each query under these options, by query id."""
-        config = SearchConfig(replace(self._request, **options), _DEPTH, _DEPTH)
+        config = SearchConfig(_with_options(self._request, options), _DEPTH, _DEPTH)
         (measures_by_query,) = self._search.measure_queries([config])
         return {item.query.id: measures[MEASURE] for item, measures in zip(self.items, measures_by_query, strict=True)}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunko.records import SentenceMatch
 from bunko.types import SENTENCE_SCALE
+from bunko.types.records import SentenceMatch
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -22,6 +22,7 @@ class ChromaOptions:
     construction_ef: int = 200
     search_ef: int = 100
     links: int = 16  # of each vector in the graph
+    library_flags: str = ""  # after a space, for the commands that messages name
 
 
 @dataclass(frozen=True, slots=True)

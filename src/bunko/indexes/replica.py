@@ -6,7 +6,7 @@ nonce, from whose generation the changes are replayed; a copy with another nonce
 library, such as one that was restored from a backup, and is filled from scratch.
 
 There may be several copies of a tool, such as one on each machine. A copy that is filled from scratch gets a new id,
-so that each has its own notes, by whatever addresses the machines know a server.
+so that each has its own notes, under all addresses of a server.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from bunko.protocols import Store
+from bunko.runtime.failpoints import reach_failpoint
+from bunko.types.records import ChunkRow, StoredChunk
 
 T = TypeVar("T")
 
 # A store may forget removals after a thousand generations.
 _OLD_GENERATIONS = 100
+# Documents whose chunks are in memory at a time, and chunks that are read at once.
+_DOCUMENT_BATCH, _READ_BATCH = 50, 200
 
 
 class Stamp(NamedTuple):
@@ -50,44 +54,65 @@ class Replay(NamedTuple):
         return bool(self.pending) or self.generation - stamp.generation >= _OLD_GENERATIONS
 
 
-def plan_replay(store: Store, tool_id: int, index: str, stamp: Stamp | None, *, with_dates: bool = False) -> Replay:
-    """Return the changes since a copy was stamped; all documents if there is no copy or it has another history.
+class Follower:
+    """Follows a store for one engine, whose name is that of its notes in the library.
 
-    With `with_dates`, documents of which only the date changed are included.
+    With `with_dates`, the copies have the dates of documents, and a change of only that is replayed too.
     """
-    with store.read_transaction():
-        generation = store.generation()
-        if stamp is not None and stamp.generation <= generation:
-            is_known = stamp.nonce in store.changes.index_note(tool_id, _note_name(index, stamp.copy)).split()
-            removed = store.changes.removed_since(tool_id, stamp.generation) if is_known else None
-            if removed is not None:
-                written = store.changes.documents_since(tool_id, stamp.generation)
-                redated = store.changes.redated_since(tool_id, stamp.generation) if with_dates else []
-                return Replay(generation, False, removed, written, sorted(set(redated).difference(written)))
-        return Replay(generation, True, (), store.changes.documents_since(tool_id, 0))
 
+    def __init__(self, store: Store, engine: str, *, with_dates: bool = False) -> None:
+        self._store, self._engine, self._with_dates = store, engine, with_dates
 
-def announce_copy(store: Store, tool_id: int, index: str) -> Stamp:
-    """Note in the library that a copy is about to be filled from scratch, and return its first stamp."""
-    stamp = Stamp(0, secrets.token_hex(8), secrets.token_hex(8))
-    store.changes.set_index_note(tool_id, _note_name(index, stamp.copy), stamp.nonce)
-    return stamp
+    def plan_replay(self, tool_id: int, stamp: Stamp | None) -> Replay:
+        """Return the changes since a copy was stamped; all documents if there is no copy or it has another history."""
+        with self._store.read_transaction():
+            generation, changes = self._store.generation(), self._store.changes
+            if stamp is not None and stamp.generation <= generation:
+                is_known = stamp.nonce in changes.index_note(tool_id, self._note_name(stamp)).split()
+                removed = changes.removed_since(tool_id, stamp.generation) if is_known else None
+                if removed is not None:
+                    written = changes.documents_since(tool_id, stamp.generation)
+                    redated = changes.redated_since(tool_id, stamp.generation) if self._with_dates else []
+                    return Replay(generation, False, removed, written, sorted(set(redated).difference(written)))
+            return Replay(generation, True, (), changes.documents_since(tool_id, 0))
 
+    def announce_copy(self, tool_id: int) -> Stamp:
+        """Note in the library that a copy is about to be filled from scratch, and return its first stamp."""
+        stamp = Stamp(0, secrets.token_hex(8), secrets.token_hex(8))
+        self._note(tool_id, stamp, stamp.nonce)
+        return stamp
 
-def announce_change(store: Store, tool_id: int, index: str, stamp: Stamp, generation: int) -> Stamp:
-    """Note in the library that a copy is about to change, and return the stamp that it will have."""
-    nonce = secrets.token_hex(8)
-    store.changes.set_index_note(tool_id, _note_name(index, stamp.copy), f"{stamp.nonce} {nonce}")
-    return Stamp(generation, stamp.copy, nonce)
+    def announce_change(self, tool_id: int, stamp: Stamp, generation: int) -> Stamp:
+        """Note in the library that a copy is about to change, and return the stamp that it will have."""
+        nonce = secrets.token_hex(8)
+        self._note(tool_id, stamp, f"{stamp.nonce} {nonce}")
+        return Stamp(generation, stamp.copy, nonce)
 
+    def forget_copy(self, tool_id: int, stamp: Stamp) -> None:
+        """Delete what the library has noted about a copy that no longer exists."""
+        self._store.changes.set_index_note(tool_id, self._note_name(stamp), "")
 
-def forget_copy(store: Store, tool_id: int, index: str, stamp: Stamp) -> None:
-    """Delete what the library has noted about a copy that no longer exists."""
-    store.changes.set_index_note(tool_id, _note_name(index, stamp.copy), "")
+    def read_chunks(
+        self, document_ids: Sequence[int], *, with_vector: bool = False
+    ) -> Iterator[tuple[list[StoredChunk], dict[int, ChunkRow]]]:
+        """Yield the chunks of documents in batches, or those with a vector; a search waits for none of the reads."""
+        for batch in batches(document_ids, _DOCUMENT_BATCH):
+            rows: dict[int, ChunkRow] = {}
+            with self._store.read_transaction():
+                chunks = list(self._store.changes.chunks_of(batch))
+                if with_vector:
+                    chunks = [chunk for chunk in chunks if chunk.vector is not None]
+                for part in batches(chunks, _READ_BATCH):
+                    rows |= self._store.documents.chunks([chunk.chunk_id for chunk in part])
+            if chunks:
+                yield chunks, rows
 
+    def _note(self, tool_id: int, stamp: Stamp, nonces: str) -> None:
+        self._store.changes.set_index_note(tool_id, self._note_name(stamp), nonces)
+        reach_failpoint("index.announced")
 
-def _note_name(index: str, copy: str) -> str:
-    return f"{index} {copy}"
+    def _note_name(self, stamp: Stamp) -> str:
+        return f"{self._engine} {stamp.copy}"
 
 
 def batches(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from bunko.records import QueryTerm
+from bunko.types.records import QueryTerm
 
 
 def idf(size: int, frequency: float) -> float:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError, SourceError
 from bunko.protocols import Look, Scan, Source, Store, VisibleSource, WatchableSource
-from bunko.records import ScanRecord
+from bunko.sources import plugin_errors
 from bunko.types import Tool
+from bunko.types.records import ScanRecord
 
 if TYPE_CHECKING:
     from bunko.ingest.watched import WatchedFolders
@@ -23,21 +24,24 @@ def find_changes(store: Store, tool: Tool, source: Source, watched: WatchedFolde
 
     With `watched`, its folder is not even listed while nothing happens in it.
     """
-    # First of all: what somebody writes after this makes the record worthless.
-    record = store.scans.get(tool.id)
-    look = watched.last_look(tool, source) if watched is not None and record.state else None
-    if not _shows_nothing_new(look, tool, record):
-        look = _look_at(tool, source, watched)
-    if look is not None and _shows_nothing_new(look, tool, record):
-        problems, skipped_folders = list(look.problems), list(look.skipped_folders)
-        scan = Scan(unchanged=record.unchanged, problems=problems, skipped_folders=skipped_folders, state=look.state)
-    else:
-        fingerprints = store.documents.fingerprints(tool.id)
-        scan = source.scan(fingerprints) if look is None else look.compare(fingerprints)
-        if scan.state and not scan.has_changes:
-            _put_record(store, tool, ScanRecord(record.version, _recorded_state(tool, scan.state), scan.unchanged))
-    scan.version = record.version
-    return scan
+    with plugin_errors(tool.kind):
+        # First of all: what somebody writes after this makes the record worthless.
+        record = store.scans.get(tool.id)
+        look = watched.last_look(tool, source) if watched is not None and record.state else None
+        if not _shows_nothing_new(look, tool, record):
+            look = _look_at(tool, source, watched)
+        if look is not None and _shows_nothing_new(look, tool, record):
+            problems, skipped_folders = list(look.problems), list(look.skipped_folders)
+            scan = Scan(
+                unchanged=record.unchanged, problems=problems, skipped_folders=skipped_folders, state=look.state
+            )
+        else:
+            fingerprints = store.documents.fingerprints(tool.id)
+            scan = source.scan(fingerprints) if look is None else look.compare(fingerprints)
+            if scan.state and not scan.has_changes:
+                _put_record(store, tool, ScanRecord(record.version, _recorded_state(tool, scan.state), scan.unchanged))
+        scan.version = record.version
+        return scan
 
 
 def record_import(store: Store, tool: Tool, scan: Scan) -> None:

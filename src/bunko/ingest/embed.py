@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from threading import Event, Semaphore, Thread
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from bunko.embedders import embed_texts, vector_keys
+from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError
-from bunko.protocols import Embedder, RemoteEmbedder, Store
-from bunko.records import EmbeddingUsage, PreparedDocument
-from bunko.timing import timer
+from bunko.protocols import Embedder, EmbedderStats, RemoteEmbedder, Store
+from bunko.runtime.timing import timer
+from bunko.types.records import EmbeddingUsage, PreparedDocument
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,55 +53,37 @@ class EmbeddedBatch(Generic[T]):
 def embed_batches(
     store: Store,
     embedder: Embedder | None,
-    batches: Iterable[T],
-    documents_of: Callable[[T], list[PreparedDocument]],
+    batches: Iterable[tuple[T, list[PreparedDocument]]],
     *,
     owner_id: int,
-    on_failure: Callable[[EmbedderError], None] | None = None,
+    failures: list[EmbedderError] | None = None,
 ) -> Generator[EmbeddedBatch[T], None, None]:
-    """Yield batches in order, each as soon as it is embedded; write each one before requesting the next.
+    """Yield batches in order, each as soon as its documents are embedded; write each one before requesting the next.
 
-    If the generator ends early, vectors of batches that were not yielded are stored for the tool `owner_id`.
-    If the embedder fails, the error is raised, or with `on_failure` the other batches follow without new vectors.
+    If the generator ends early, vectors of batches that were not yielded are stored for the tool `owner_id`. If the
+    embedder fails, the error is raised; with `failures`, it is added there, and the other batches follow without new
+    vectors.
     """
-    if embedder is None:
-        return (EmbeddedBatch(batch, documents_of(batch)) for batch in batches)
     remaining = iter(batches)  # shared: what one generator has taken does not come again
+    if embedder is None:
+        for batch, documents in remaining:
+            yield EmbeddedBatch(batch, documents)
+        return
+    requests: _BackgroundEmbedder[T] | _LocalEmbedder[T]
     if embedder.is_remote:
-        background = _BackgroundEmbedder[T](store, cast(RemoteEmbedder, embedder), owner_id)
-        embedded = background.run(remaining, documents_of)
-        unembedded = background.take_waiting
+        requests = _BackgroundEmbedder(store, cast(RemoteEmbedder, embedder), owner_id)
     else:
-        local = _LocalEmbedder[T](store, embedder)
-        embedded = local.run(remaining, documents_of)
-        unembedded = local.take_waiting
-    if on_failure is None:
-        return embedded
-
-    def without_requests(documents: list[PreparedDocument]) -> list[PreparedDocument]:
-        return _assign_stored_vectors(store, embedder, documents)
-
-    return _continue_without_requests(embedded, unembedded, remaining, documents_of, without_requests, on_failure)
-
-
-def _continue_without_requests(
-    embedded: Generator[EmbeddedBatch[T], None, None],
-    take_waiting: Callable[[], list[tuple[T, list[PreparedDocument]]]],  # batches that were read but not embedded
-    remaining: Iterator[T],
-    documents_of: Callable[[T], list[PreparedDocument]],
-    without_requests: Callable[[list[PreparedDocument]], list[PreparedDocument]],
-    on_failure: Callable[[EmbedderError], None],
-) -> Generator[EmbeddedBatch[T], None, None]:
-    with closing(embedded):
+        requests = _LocalEmbedder(store, embedder)
+    with closing(requests.run(remaining)) as embedded:
         try:
             yield from embedded
             return
         except EmbedderError as error:
-            on_failure(error)
-    for batch, documents in take_waiting():
-        yield EmbeddedBatch(batch, without_requests(documents))
-    for batch in remaining:
-        yield EmbeddedBatch(batch, without_requests(documents_of(batch)))
+            if failures is None:
+                raise
+            failures.append(error)
+    for batch, documents in chain(requests.take_waiting(), remaining):
+        yield EmbeddedBatch(batch, _assign_stored_vectors(store, embedder, documents))
 
 
 def _assign_stored_vectors(
@@ -192,13 +176,10 @@ class _LocalEmbedder(Generic[T]):
         self._store, self._embedder = store, embedder
         self._waiting: list[tuple[T, list[PreparedDocument]]] = []
 
-    def run(
-        self, batches: Iterable[T], documents_of: Callable[[T], list[PreparedDocument]]
-    ) -> Generator[EmbeddedBatch[T], None, None]:
+    def run(self, batches: Iterable[tuple[T, list[PreparedDocument]]]) -> Generator[EmbeddedBatch[T], None, None]:
         """Yield batches in order with their vectors."""
         meter: _UsageMeter | None = None
-        for batch in batches:
-            documents = documents_of(batch)
+        for batch, documents in batches:
             self._waiting = [(batch, documents)]
             meter = meter or _UsageMeter(self._embedder, self._embedder.batch_size)
             embedded = embed_documents(self._store, self._embedder, documents)
@@ -242,13 +223,11 @@ class _BackgroundEmbedder(Generic[T]):
         self._error: EmbedderError | None = None
         self._request_slots, self._stop_event = Semaphore(_MAX_IN_FLIGHT), Event()
 
-    def run(
-        self, batches: Iterable[T], documents_of: Callable[[T], list[PreparedDocument]]
-    ) -> Generator[EmbeddedBatch[T], None, None]:
+    def run(self, batches: Iterable[tuple[T, list[PreparedDocument]]]) -> Generator[EmbeddedBatch[T], None, None]:
         """Yield batches in order, each as soon as its vectors have arrived."""
         try:
-            for batch in batches:
-                self._add_batch(batch, documents_of(batch))
+            for batch, documents in batches:
+                self._add_batch(batch, documents)
                 while len(self._unsent_texts) >= self._embedder.batch_size:
                     self._send_request()
                 if len(self._waiting_batches) <= _MAX_WAITING_BATCHES:
@@ -397,3 +376,21 @@ class _BackgroundEmbedder(Generic[T]):
             _log.warning(
                 "Cannot store %d vectors that were already computed: %s", len(self._received_vectors), error.message
             )
+
+
+class LongTextCounter:
+    """Counts the texts that exceed the model's limit since this counter was created, if the embedder reports it."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self._name = display_name(embedder.label) if embedder else ""
+        stats = getattr(embedder, "stats", None)
+        self._stats = stats if isinstance(stats, EmbedderStats) else EmbedderStats()
+        self._initial_count = self._stats.too_long
+
+    def warnings(self) -> list[str]:
+        """Return a warning if texts were too long."""
+        count = self._stats.too_long - self._initial_count
+        if not count:
+            return []
+        texts = "1 text is" if count == 1 else f"{count} texts are"
+        return [f"{texts} too long for {self._name}; embedding.too_long sets how long texts are handled."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,13 +11,16 @@ from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from bunko import readers
-from bunko.errors import BunkoError, SourceError
+from bunko.errors import BunkoError, PackageError, SourceError
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.protocols import Chunker, SelfReadingSource, Source
-from bunko.records import FailedDocument, PreparedDocument
+from bunko.runtime.plugins import describe_exception
 from bunko.text import analyzer, term_codec
-from bunko.types import WHOLE_FILE, Chunk, Document, ExcerptEntry, SourceEntry
+from bunko.types import NO_TEXT, WHOLE_FILE, Chunk, Document, ExcerptEntry, SourceEntry
 from bunko.types.pickling import reduce_to_fields
+from bunko.types.records import FailedDocument, PreparedDocument
+
+_log = logging.getLogger("bunko.ingest")
 
 
 @dataclass(slots=True)
@@ -41,7 +45,16 @@ def prepare_entries(
 ) -> list[EntryResult]:
     """Read, chunk and tokenize entries, one after the other."""
     chunker = chunker_settings.build()
-    return [_prepare_entry(source, chunker, entry, clock_ns) for entry in entries]
+    results = []
+    for entry in entries:
+        try:
+            results.append(_prepare_entry(source, chunker, entry, clock_ns))
+        except PackageError as error:
+            if isinstance(entry, ExcerptEntry):
+                raise  # a file is up to date as a whole: without this entry, the next import would not look for it
+            # It waits for an import that can use the package.
+            results.append(EntryResult(entry, entry.work_size, problem=str(error)))
+    return results
 
 
 def _prepare_entry(source: Source, chunker: Chunker, entry: SourceEntry, clock_ns: Callable[[], int]) -> EntryResult:
@@ -67,6 +80,10 @@ def _prepare_entry(source: Source, chunker: Chunker, entry: SourceEntry, clock_n
         except OSError as error:
             result.problem = f"cannot be read: {error.strerror or error}"
             return result
+        except Exception as error:  # of a source from another package
+            _log.debug("%s cannot be read", entry.uri, exc_info=True)
+            result.problem = f"cannot be read: its source raised {describe_exception(error)}"
+            return result
         result.entry = replace(entry, seen_ns=seen_ns)
         read_at = clock()
         content_hash = hashlib.sha256(data).hexdigest()
@@ -76,11 +93,19 @@ def _prepare_entry(source: Source, chunker: Chunker, entry: SourceEntry, clock_n
         except SourceError as error:
             result.failure = FailedDocument(result.entry, content_hash, str(error))
             return result
+        except PackageError:
+            raise
+        except Exception as error:  # a document that no one foresaw does not end the import of the others
+            _log.debug("The reader of %s raised", entry.uri, exc_info=True)
+            result.failure = FailedDocument(
+                result.entry, content_hash, f"Its reader raised {describe_exception(error)}"
+            )
+            return result
     document = Document(result.entry, text, content_hash)
     chunks = chunk_document(document, chunker)
     chunked_at = clock()
     if not chunks:
-        result.failure = FailedDocument(result.entry, content_hash, "contains no text")
+        result.failure = FailedDocument(result.entry, content_hash, NO_TEXT)
         return result
     result.document = PreparedDocument(document, chunks, pack_terms(document, chunks))
     result.step_seconds = {
@@ -92,15 +117,12 @@ def _prepare_entry(source: Source, chunker: Chunker, entry: SourceEntry, clock_n
     return result
 
 
-def _in_context(chunks: list[Chunk], context: str) -> list[Chunk]:
-    """Return chunks with what stands above their entry as their outermost heading."""
-    return [replace(chunk, heading_path=(context, *chunk.heading_path)) for chunk in chunks] if context else chunks
-
-
 def chunk_document(document: Document, chunker: Chunker) -> list[Chunk]:
     """Return the chunks of a document, with the line numbers of its file."""
-    lines = document.entry.lines
-    chunks = _in_context(chunker.chunks(document.text), document.text.context)
+    lines, context = document.entry.lines, document.text.context
+    chunks = chunker.chunks(document.text)
+    if context:  # what stands above an entry is its outermost heading
+        chunks = [replace(chunk, heading_path=(context, *chunk.heading_path)) for chunk in chunks]
     if lines == WHOLE_FILE:
         return chunks
     return [
@@ -122,7 +144,7 @@ def pack_terms(document: Document, chunks: Sequence[Chunk]) -> bytes:
 
 def pack_chunk_terms(title: str, chunks: Sequence[Chunk], *, labels: str = "") -> bytes:
     """Return the terms of chunks in the store's format; those of a title or heading count twice."""
-    return term_codec.pack_terms(
-        analyzer.term_keys("\n\n".join((labels, chunk.text_to_index(title), *chunk.headings(title))))
-        for chunk in chunks
-    )
+    texts = ["\n\n".join((labels, chunk.text_to_index(title), *chunk.headings(title))) for chunk in chunks]
+    terms = term_codec.pack_terms(map(analyzer.term_keys, texts))
+    analyzer.check_packages(texts)
+    return terms

@@ -17,12 +17,12 @@ from bunko.types import SourceEntry
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from bunko.workers import WorkerPool
+    from bunko.runtime.workers import WorkerPool
 
 _log = logging.getLogger("bunko.ingest")
 
 # Starting a worker costs about as much CPU as tokenizing this much.
-_MIN_BYTES_FOR_WORKERS = 2_000_000
+MIN_BYTES_FOR_WORKERS = 2_000_000
 # How often an import that waits for a worker checks whether it is cancelled.
 CANCEL_SECONDS = 0.2
 
@@ -87,11 +87,11 @@ class LocalPreparer:
     ) -> Generator[list[EntryResult], None, None]:
         """Read, chunk and tokenize batches of entries, and yield their results in the same order."""
         pending: deque[tuple[list[SourceEntry], Future[list[EntryResult]]]] = deque()
-        if self._workers != 1 and total_bytes >= _MIN_BYTES_FOR_WORKERS:
+        if self._workers != 1 and total_bytes >= MIN_BYTES_FOR_WORKERS:
             # Imported late: a search imports this module too, and multiprocessing takes time to load.
             from concurrent.futures.process import BrokenProcessPool
 
-            from bunko.workers import default_worker_count
+            from bunko.runtime.workers import default_worker_count
 
             worker_count = default_worker_count() if self._workers is None else self._workers
             try:
@@ -114,7 +114,7 @@ def _prepare_in_workers(
     pending: deque[tuple[list[SourceEntry], Future[list[EntryResult]]]],  # submitted and not yet yielded
     is_cancelled: Callable[[], bool],
 ) -> Iterator[list[EntryResult]]:
-    from bunko.workers import WorkerPool
+    from bunko.runtime.workers import WorkerPool
 
     with WorkerPool(worker_count) as pool:
         for batch in batches:

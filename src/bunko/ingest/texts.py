@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from bunko.ingest.chunker_settings import ChunkerSettings
-from bunko.ingest.embed import embed_batches
-from bunko.ingest.long_texts import LongTextCounter
-from bunko.ingest.pipeline import make_batches
+from bunko.ingest.embed import LongTextCounter, embed_batches
 from bunko.ingest.prepare import pack_chunk_terms
-from bunko.observer import NO_OBSERVER, ImportProgress, Observer
+from bunko.ingest.run import make_batches
 from bunko.protocols import Chunker, Embedder, Store
-from bunko.records import FailedDocument, PreparedDocument
-from bunko.types import Document, Report, SourceEntry, Text, Tool
+from bunko.runtime.observer import NO_OBSERVER, ImportProgress, Observer
+from bunko.types import NO_TEXT, Document, Report, SourceEntry, Text, Tool
+from bunko.types.records import FailedDocument, PreparedDocument
 
 # One transaction: about as much text as in an import from files, which counts bytes.
 _BATCH_CHARS = 250_000
@@ -41,14 +40,15 @@ def ingest_texts(
     total = sum(len(texts[uri].text) for uri in changed)
     done = ImportProgress(0, len(changed), 0, 0, total)
     too_long = LongTextCounter(embedder)
-    batches = (
-        (batch, [_prepare_text(uri, texts[uri], hashes[uri], chunker) for uri in batch])
-        for batch in make_batches(changed, lambda uri: len(texts[uri].text), _BATCH_CHARS)
+    results = (
+        [_prepare_text(uri, texts[uri], hashes[uri], chunker) for uri in uris]
+        for uris in make_batches(changed, lambda uri: len(texts[uri].text), _BATCH_CHARS)
     )
-    with closing(embed_batches(store, embedder, batches, _prepared_documents, owner_id=tool.id)) as stream:
+    batches = ((batch, [result for result in batch if isinstance(result, PreparedDocument)]) for batch in results)
+    with closing(embed_batches(store, embedder, batches, owner_id=tool.id)) as stream:
         for embedded in stream:
-            (batch, results), documents = embedded.batch, embedded.documents
-            failures = [result for result in results if isinstance(result, FailedDocument)]
+            batch, documents = embedded.batch, embedded.documents
+            failures = [result for result in batch if isinstance(result, FailedDocument)]
             store.documents.write(
                 tool.id,
                 upsert=documents,
@@ -67,7 +67,9 @@ def ingest_texts(
                 done.files + len(batch),
                 done.total_files,
                 done.chunks + sum(len(prepared.chunks) for prepared in documents),
-                done.bytes + sum(len(texts[uri].text) for uri in batch),
+                done.bytes
+                + sum(prepared.document.entry.size for prepared in documents)
+                + sum(failure.entry.size for failure in failures),
                 total,
             )
             observer.on_progress(done)
@@ -77,15 +79,11 @@ def ingest_texts(
     return report
 
 
-def _prepared_documents(batch: tuple[list[str], list[PreparedDocument | FailedDocument]]) -> list[PreparedDocument]:
-    return [result for result in batch[1] if isinstance(result, PreparedDocument)]
-
-
 def _prepare_text(uri: str, text: Text, content_hash: str, chunker: Chunker) -> PreparedDocument | FailedDocument:
     entry = SourceEntry(uri, len(text.text), 0)
     chunks = chunker.chunks(text)
     if not chunks:
-        return FailedDocument(entry, content_hash, "contains no text")
+        return FailedDocument(entry, content_hash, NO_TEXT)
     # Unlike the name of a file, the uri is not indexed: it is an identifier, not a description of the text.
     packed = pack_chunk_terms(text.title, chunks)
     return PreparedDocument(Document(entry, text, content_hash), chunks, packed)

@@ -17,7 +17,7 @@ from bunko.types import Fingerprint, Tool
 _log = logging.getLogger("bunko.ingest")
 
 # A file that is written through a memory map, or through a hard link elsewhere, has no event in its folder.
-_RECHECK_SECONDS = 10.0
+RECHECK_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class WatchedFolders:
         if past is None or not isinstance(source, WatchableSource):
             return None
         is_current = (
-            time.monotonic() - past.seconds < _RECHECK_SECONDS
+            time.monotonic() - past.seconds < RECHECK_SECONDS
             and past.key == source.watch_key()
             and past.root_id == _file_id(source.watch_root())  # else a folder above it was renamed
         )

@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
-from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedCitation, CheckedSentence
+from bunko.interfaces.fields import Fields, of
+from bunko.types.answers import DENIAL, AnswerSource, CheckedAnswer, CheckedCitation, CheckedSentence
 
 NOTHING_FOUND = "The library does not say."
 QUOTED = "These sentences are quoted from your documents. No chat model was used."
@@ -15,6 +16,7 @@ _QUOTED_INSTEAD = "These sentences are quoted from your documents."
 ADDED_NOTE = "+ marks a source that bunko found; the model did not cite it."
 _MAX_MISSING = 6
 _CODE_ENDS = ("```", "~~~")
+_DENIED = "a source says the opposite"
 _STATE_REMARKS = {
     "changed": "the source has changed since",
     "deleted": "the source was deleted since",
@@ -80,10 +82,13 @@ def remarks(sentence: CheckedSentence) -> list[str]:
     result += [_STATE_REMARKS[state] for state in states if state in _STATE_REMARKS]
     if sentence.holds:
         return result
-    missing = ", ".join(sentence.missing[:_MAX_MISSING])
+    missing = ", ".join([item for item in sentence.missing if item != DENIAL][:_MAX_MISSING])
+    is_denied = DENIAL in sentence.missing
     if sentence.status == "partly":
-        return [*result, f"only partly in the sources, not: {missing}" if missing else "only partly in the sources"]
-    return [*result, f"not in the sources: {missing}" if missing else "not in the sources"]
+        result.append(f"only partly in the sources, not: {missing}" if missing else "only partly in the sources")
+    elif missing or not is_denied:
+        result.append(f"not in the sources: {missing}" if missing else "not in the sources")
+    return [*result, _DENIED] if is_denied else result
 
 
 def split_end(text: str) -> tuple[str, str, str]:
@@ -110,38 +115,52 @@ def answer_text(
     return "".join(parts).strip() or translate(NOTHING_FOUND)
 
 
+class AnswerCitation(Fields):
+    """A citation of a sentence."""
+
+    label: str
+    source: int | None = of(lambda citation: citation.number or None)
+    state: str
+    supports: bool
+    added: bool
+
+
+class SentenceFields(Fields):
+    """A sentence, compared with the sources that it cites."""
+
+    text: str
+    status: str
+    missing: list[str]
+    best_source: int | None = of(lambda sentence: sentence.best_source or None)
+    citations: list[AnswerCitation]
+
+
+class AnswerReply(Fields):
+    """An answer with its sources."""
+
+    question: str
+    found: bool
+    text: str
+    model: str
+    sentences: list[SentenceFields]
+    sources: list[dict[str, Any]]
+    prompt_tokens: int | None
+    answer_tokens: int | None
+    cost: Any = of(optional=True)
+    notices: list[str] = of(optional=True)
+
+
 def answer_to_dict(answer: CheckedAnswer, *, strict: bool = False) -> dict[str, Any]:
     """Return an answer as a dictionary, with the sources that it cites and the others that were read."""
     cited = {source.number for source in answer.cited_sources}
-    return {
-        "question": answer.question,
-        "found": is_answered(answer, strict=strict),
-        "text": answer_text(answer, strict=strict),
-        "model": answer.model,
-        "sentences": [_sentence_to_dict(sentence) for sentence in visible_sentences(answer, strict=strict)],
-        "sources": [
+    return AnswerReply.fill(
+        answer,
+        found=is_answered(answer, strict=strict),
+        text=answer_text(answer, strict=strict),
+        sentences=[SentenceFields.fill(sentence) for sentence in visible_sentences(answer, strict=strict)],
+        sources=[
             asdict(source) | {"headings": list(source.headings), "cited": source.number in cited}
             for source in answer.sources
         ],
-        "prompt_tokens": answer.prompt_tokens,
-        "answer_tokens": answer.answer_tokens,
-    } | {name: value for name, value in (("cost", answer.cost), ("notices", answer.notices)) if value}
-
-
-def _sentence_to_dict(sentence: CheckedSentence) -> dict[str, Any]:
-    return {
-        "text": sentence.text,
-        "status": sentence.status,
-        "missing": list(sentence.missing),
-        "best_source": sentence.best_source or None,
-        "citations": [
-            {
-                "label": citation.label,
-                "source": citation.number or None,
-                "state": citation.state,
-                "supports": citation.supports,
-                "added": citation.added,
-            }
-            for citation in sentence.citations
-        ],
-    }
+        cost=answer.cost or None,
+    )

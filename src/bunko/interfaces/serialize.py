@@ -1,32 +1,217 @@
-"""Convert pages of results and reports to dictionaries for JSON output."""
+"""Declare the JSON of pages of results, and write it and that of import reports."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from functools import lru_cache
 from math import floor
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
+from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.text import UNTRUSTED_NOTE, single_line
 from bunko.library.catalog import ADDRESS_SCHEME
 from bunko.search.passages import PARTIAL_EXTRACTS, display_label, snippet_terms
 from bunko.text.snippets import highlight_ranges
-from bunko.types import ArmScore, Explanation, Report
+from bunko.types import Explanation, Report
 
 if TYPE_CHECKING:
     from bunko.library.page import Page
     from bunko.search.paging import PageItem
-    from bunko.search.summaries import Summary
 
 # A long query may match many terms, and a document may have any number of tags; a model needs this many.
 MAX_TERMS = 8
 MAX_TAGS = 20
-_SENTENCE_CHARS = 60  # on a line that names many other things
+_WORDING_CHARS = 30  # for a model, which has written it
 _UNITS = 10_000  # scores are shown with four decimals
+_CONCISE_FIELDS = ("note", "rewritten", "next_cursor", "summary", "notices")
 _NOT_LETTERS = re.compile(r"[\W_]+")
+
+
+def round_score(value: float | None) -> float | None:
+    """Return a score with four decimals, enough to tell hits apart."""
+    return None if value is None else round(value, 4)
+
+
+class ArmScoreFields(Fields):
+    """The score and rank that words, meaning or a reranker gave a hit."""
+
+    score: float | None = of("score", round_score)
+    rank: int | None
+
+
+class Expansion(Fields):
+    """A further word that was searched for."""
+
+    kind: str = of(itemgetter(0))
+    term: str = of(itemgetter(1))
+
+
+class ScorePartFields(Fields):
+    """What words or meaning add to a score: value × weight are its points."""
+
+    arm: str
+    score: float | None = of("score", round_score)
+    rank: int | None
+    value: float | None = of("value", round_score)
+    weight: float | None = of("weight", round_score)
+    points: float | None
+
+
+class TermScoreFields(Fields):
+    """What one term adds to the score by words."""
+
+    term: str
+    kind: str = of(lambda term: term.role or "word")
+    score: float | None
+    fields: list[str]
+
+
+class NearestSentenceFields(Fields):
+    """A sentence and its cosine with the query."""
+
+    text: str = of("nearest_sentence")
+    score: float | None = of("sentence_score", round_score)
+
+
+class WordingFields(Fields):
+    """What the query, or another wording of it, adds to the score."""
+
+    kind: Literal["query", "also", "passage"]
+    text: str
+    score: float | None = of("score", round_score)
+    rank: int | None
+    weight: float = of("weight", round_score)
+    added: float
+
+
+class ReasonFields(Fields):
+    """What a hit was found by."""
+
+    lane: str
+    terms: list[str]
+    expansions: list[Expansion]
+    bm25: ArmScoreFields | None
+    vector: ArmScoreFields | None
+    reranker: ArmScoreFields = of(optional=True)  # which decided the order; the score is that of the ranking before it
+    wordings: list[WordingFields] = of(optional=True)  # if other wordings were searched; they add up to the score
+
+
+class ExplanationFields(ReasonFields):
+    """Why a hit was found; the points of its parts add up to its score, or to that by the wording that found it."""
+
+    fusion: str
+    parts: list[ScorePartFields]
+    term_scores: list[TermScoreFields]
+    best_sentence: str
+    # Or heading, by vectors; None without them.
+    nearest_sentence: NearestSentenceFields | None = of(lambda hit: None if hit.sentence_score is None else hit)
+
+
+class LeftOut(Fields):
+    """How many characters before and after a passage were left out."""
+
+    before: int = of("chars_before")
+    after: int = of("chars_after")
+
+
+class ResultFields(Fields):
+    """A passage that was found."""
+
+    file_path: str = of("passage.hit.uri")
+    heading: str
+    content: str = of("text")
+    score: float | None = of("passage.hit.score", round_score)
+    chunk_index: int = of("passage.label.chunk_index")
+    heading_path: list[str] = of("passage.label.heading_path")
+    citation: str = of("passage.citation")
+    line_start: int = of("passage.first_line")
+    line_end: int = of("passage.last_line")
+    hash: str = of("passage.hash")
+    uri: str
+    tool: str
+    author: str = of("passage.label.author", optional=True)  # of a memo
+    trust: str = of("passage.hit.trust", optional=True)
+    fetched_at: str = of(optional=True)
+    place: str = of("passage.place", optional=True)
+    more_in_document: int = of(optional=True)
+    truncated: bool = of(lambda item: not (item.has_start and item.has_end), optional=True)
+    char_start: int = of("passage.start")
+    char_end: int = of("passage.end")
+    title: str = of("passage.hit.title")
+    date: str = of("passage.hit.date")
+    tags: list[str] = of("passage.hit.tags")
+    content_hash: str = of("passage.hit.content_hash")
+    vector_distance: float | None = of("passage.hit.vector_distance", round_score)
+    bm25_score: float | None = of("passage.hit.bm25_score", round_score)
+    combined_score: float | None = of("passage.hit.combined_score", round_score)
+    reranker_score: float | None = of("passage.hit.reranker_score", round_score, optional=True)  # decided the order
+    explain: ExplanationFields = of(optional=True)
+    left_out: LeftOut = of(optional=True)
+    marks: list[tuple[int, int]] = of(optional=True)  # where the words of the query are in the content
+
+
+class FreshnessFields(Fields):
+    """Which state of the documents was searched."""
+
+    generation: int
+    checked_at: str
+    missing: int = of("pending_changes")
+
+
+class SearchReply(Fields):
+    """A page of results."""
+
+    results: list[ResultFields]
+    total_chunks: int
+    query: str
+    mode: str
+    truncated: bool
+    freshness: FreshnessFields
+    note: str = of(lambda _: UNTRUSTED_NOTE)
+    reranker: str = of(optional=True)  # the model that put the results in order
+    rewritten: str = of("rewritten_query", optional=True)
+    next_cursor: str = of(optional=True)
+    notices: list[str] = of(optional=True)
+
+
+class TagCount(Fields):
+    """How many memos have a tag."""
+
+    tag: str = of(itemgetter(0))
+    count: int = of(itemgetter(1))
+
+
+class SentenceOfSummary(Fields):
+    """A sentence with the document that it is from."""
+
+    text: str
+    file_path: str = of("uri")
+    title: str
+    date: str
+
+
+class SummaryFields(Fields):
+    """A summary of hits; one that a model wrote has its text and the name of the model."""
+
+    count: int
+    since: str
+    until: str
+    tags: list[TagCount]
+    phrases: list[str]
+    sentences: list[SentenceOfSummary]
+    text: str = of(optional=True)
+    model: str = of(lambda summary: summary.text and summary.model, optional=True)
+
+
+class SummarizedReply(SearchReply):
+    """A page of results with their summary, which the API has no parameter for."""
+
+    summary: SummaryFields = of(optional=True)
+    notices: list[str] = of(optional=True)
 
 
 def page_to_dict(page: Page, *, for_model: bool = False) -> dict[str, Any]:
@@ -35,43 +220,27 @@ def page_to_dict(page: Page, *, for_model: bool = False) -> dict[str, Any]:
     With `for_model`, labels are short and names are on one line without hidden characters, so that no document can
     fake other parts of a reply.
     """
-    result: dict[str, Any] = {
-        "results": [_result_to_dict(page, item, for_model=for_model) for item in page.results],
-        "total_chunks": page.total_chunks,
-        "query": page.query,
-        "mode": page.mode,
-        "truncated": page.truncated,
-        "freshness": {
-            "generation": page.freshness.generation,
-            "checked_at": page.freshness.checked_at,
-            "missing": page.freshness.pending_changes,
-        },
-        "note": UNTRUSTED_NOTE,
-    }
-    if page.reranker:
-        result["reranker"] = page.reranker
-    _add_details(page, result["results"])
-    return result | _page_extras(page)
+    results = [_result_to_dict(page, item, for_model=for_model) for item in page.results]
+    if page.extract == "snippet":
+        query_terms = snippet_terms(page.searched_query)
+        for result in results:
+            result["marks"] = highlight_ranges(result["content"], query_terms)
+    return SummarizedReply.fill(page, results=results)
 
 
 def page_to_concise_dict(page: Page, *, show_tools: bool) -> dict[str, Any]:
-    """Return a page as a dictionary with what a model needs to answer, to cite and to read on, each once.
-
-    The order of the results is their rank, and a result's citation contains its path.
-    """
+    """Return a page as a dictionary with what a model needs to answer, to cite and to read on, each once."""
     results = [_concise_result(page, item, show_tool=show_tools) for item in page.results]
-    return {"results": results, "note": UNTRUSTED_NOTE} | _page_extras(page)
+    result: dict[str, Any] = {"query": page.query, "total_chunks": page.total_chunks, "results": results}
+    result |= {} if show_tools else tool_of_results(page)
+    full = SummarizedReply.fill(page, results=[])
+    return result | {name: full[name] for name in _CONCISE_FIELDS if name in full}
 
 
-def _page_extras(page: Page) -> dict[str, Any]:
-    result: dict[str, Any] = {"rewritten": page.rewritten_query} if page.rewritten_query else {}
-    if page.next_cursor:
-        result["next_cursor"] = page.next_cursor
-    if page.summary is not None:
-        result["summary"] = summary_to_dict(page.summary)
-    if page.notices:
-        result["notices"] = page.notices
-    return result
+def tool_of_results(page: Page) -> dict[str, str]:
+    """Return the tool that all results are from, by the name that assistants see; nothing if there is no other."""
+    names = {page.assistant_names[item.passage.hit.tool] for item in page.results}
+    return {"tool": names.pop()} if len(names) == 1 and len(page.assistant_names) > 1 else {}
 
 
 def resource_address(assistant_name: str, uri: str) -> str:
@@ -91,19 +260,25 @@ _quote = lru_cache(maxsize=1024)(quote)
 
 def _concise_result(page: Page, item: PageItem, *, show_tool: bool) -> dict[str, Any]:
     passage, hit = item.passage, item.passage.hit
-    heading = display_label(hit.chunk.heading)
-    result: dict[str, Any] = {"citation": single_line(passage.citation)}
-    # Most passages contain their heading, and most paths say what a text without one is about.
-    result |= {"heading": heading} if heading and heading not in item.text else {}
+    heading = display_label(page.heading_of(passage))
+    result: dict[str, Any] = {
+        "file_path": single_line(hit.uri),
+        "heading": heading,
+        "content": item.text,
+        "score": round_score(hit.score),
+        "chunk_index": passage.label.chunk_index,
+        "citation": single_line(passage.citation),
+        "hash": passage.hash,
+    }
+    # Most paths say what a text without a heading is about.
     if not heading and (title := display_label(hit.title)) and not _says(f"{hit.uri} {item.text}", title):
         result["title"] = title
     # A date with a time is that of the file, which says little.
     if hit.date and "T" not in hit.date and hit.date not in hit.uri:
         result["date"] = hit.date
-    tool = page.assistant_names[hit.tool]
-    result |= {"content": item.text, "hash": passage.hash, "uri": readable_address(tool, hit.uri)}
+    result |= {"author": display_label(passage.label.author)} if passage.label.author else {}
     result |= {"place": single_line(passage.place)} if passage.place else {}
-    result |= {"tool": tool} if show_tool else {}
+    result |= {"tool": page.assistant_names[hit.tool]} if show_tool else {}
     result |= {"trust": hit.trust, "fetched_at": hit.fetched_at} if hit.trust else {}
     result |= {"more_in_document": item.more_in_document} if item.more_in_document else {}
     return result | ({} if item.has_start and item.has_end else {"truncated": True})
@@ -115,74 +290,24 @@ def _says(text: str, label: str) -> bool:
 
 
 def _result_to_dict(page: Page, item: PageItem, *, for_model: bool) -> dict[str, Any]:
-    passage, hit, chunk = item.passage, item.passage.hit, item.passage.hit.chunk
-    label: Callable[[str], str] = display_label if for_model else str
-    name: Callable[[str], str] = single_line if for_model else str
-    result: dict[str, Any] = {
-        "file_path": name(hit.uri),
-        "heading": label(chunk.heading),
-        "content": item.text,
-        "score": round_score(hit.score),
-        "chunk_index": chunk.index,
-        "heading_path": [label(heading) for heading in chunk.heading_path],
-        "citation": name(passage.citation),
-        "line_start": passage.first_line,
-        "line_end": passage.last_line,
-        "hash": passage.hash,
-        "uri": readable_address(page.assistant_names[hit.tool], hit.uri),
-        "tool": page.assistant_names[hit.tool] if for_model else hit.tool,
-    }
-    if hit.trust:
-        result |= {"trust": hit.trust, "fetched_at": hit.fetched_at}
-    if passage.place:
-        result["place"] = name(passage.place)
-    if item.more_in_document:
-        result["more_in_document"] = item.more_in_document
-    if not (item.has_start and item.has_end):
-        result["truncated"] = True
-    result |= {
-        "char_start": passage.start,
-        "char_end": passage.end,
-        "title": label(hit.title),
-        "date": hit.date,
-        "tags": [label(tag) for tag in (hit.tags[:MAX_TAGS] if for_model else hit.tags)],
-        "content_hash": hit.content_hash,
-        "vector_distance": round_score(hit.vector_distance),
-        "bm25_score": round_score(hit.bm25_score),
-        "combined_score": round_score(hit.combined_score),
-    }
-    if hit.reranker_score is not None:
-        result["reranker_score"] = round_score(hit.reranker_score)
-    if hit.explanation is not None:
-        result["explain"] = explanation_to_dict(hit.explanation, hit.score, max_terms=MAX_TERMS if for_model else None)
+    passage, hit = item.passage, item.passage.hit
+    max_terms = MAX_TERMS if for_model else None
+    result = ResultFields.fill(
+        item,
+        heading=page.heading_of(passage),
+        uri=readable_address(page.assistant_names[hit.tool], hit.uri),
+        tool=page.assistant_names[hit.tool] if for_model else hit.tool,
+        fetched_at=hit.fetched_at if hit.trust else None,
+        explain=hit.explanation and explanation_to_dict(hit.explanation, hit.score, max_terms=max_terms),
+        left_out=LeftOut.fill(passage) if page.extract in PARTIAL_EXTRACTS else None,
+        marks=None,
+    )
+    if for_model:
+        result |= {name: single_line(result[name]) for name in ("file_path", "citation", "place") if name in result}
+        result |= {name: display_label(result[name]) for name in ("heading", "author", "title") if name in result}
+        result["heading_path"] = [display_label(heading) for heading in passage.label.heading_path]
+        result["tags"] = [display_label(tag) for tag in hit.tags[:MAX_TAGS]]
     return result
-
-
-def _add_details(page: Page, results: list[dict[str, Any]]) -> None:
-    """Add what was omitted around passages that may be cut, and where the query's terms are in snippets."""
-    if page.extract not in PARTIAL_EXTRACTS:
-        return
-    for item, result in zip(page.results, results, strict=True):
-        result["left_out"] = {"before": item.passage.chars_before, "after": item.passage.chars_after}
-    if page.extract == "snippet":
-        query_terms = snippet_terms(page.searched_query)
-        for result in results:
-            result["marks"] = highlight_ranges(result["content"], query_terms)
-
-
-def summary_to_dict(summary: Summary) -> dict[str, Any]:
-    """Return a summary as a dictionary; a model's summary includes the model's name."""
-    return {
-        "count": summary.count,
-        "since": summary.since,
-        "until": summary.until,
-        "tags": [{"tag": tag, "count": count} for tag, count in summary.tags],
-        "phrases": list(summary.phrases),
-        "sentences": [
-            {"text": sentence.text, "file_path": sentence.uri, "title": sentence.title, "date": sentence.date}
-            for sentence in summary.sentences
-        ],
-    } | ({"text": summary.text, "model": summary.model} if summary.text else {})
 
 
 def explanation_to_dict(explanation: Explanation, score: float, *, max_terms: int | None = None) -> dict[str, Any]:
@@ -190,79 +315,25 @@ def explanation_to_dict(explanation: Explanation, score: float, *, max_terms: in
 
     Without a limit it has the arithmetic too: its points add up to the score, and those of its terms to that of bm25.
     """
-    result: dict[str, Any] = {
-        "lane": explanation.lane,
-        "terms": list(explanation.terms[:max_terms]),
-        "expansions": [{"kind": kind, "term": term} for kind, term in explanation.expansions[:max_terms]],
-        "bm25": _arm_to_dict(explanation.bm25),
-        "vector": _arm_to_dict(explanation.vector),
-        **({"reranker": _arm_to_dict(explanation.reranker)} if explanation.reranker else {}),
-    }
-    return result if max_terms is not None else result | _arithmetic_to_dict(explanation, score)
-
-
-def _arithmetic_to_dict(explanation: Explanation, score: float) -> dict[str, Any]:
-    points = round_to_sum([part.points for part in explanation.parts], score)
+    added = round_to_sum([wording.added for wording in explanation.wordings], score)
+    wordings = [
+        WordingFields.fill(wording, added=rounded) for wording, rounded in zip(explanation.wordings, added, strict=True)
+    ]
+    if max_terms is not None:
+        wordings = [wording | {"text": wording["text"][:_WORDING_CHARS]} for wording in wordings]
+        shown = replace(explanation, terms=explanation.terms[:max_terms], expansions=explanation.expansions[:max_terms])
+        return ReasonFields.fill(shown, wordings=wordings or None)
+    points = round_to_sum([part.points for part in explanation.parts], explanation.explained_score(score))
     scores = round_to_sum(
         [term.score for term in explanation.term_scores], explanation.bm25.score if explanation.bm25 else 0.0
     )
-    return {
-        "fusion": explanation.fusion,
-        "parts": [
-            {
-                "arm": part.arm,
-                "score": round_score(part.score),
-                "rank": part.rank,
-                "value": round_score(part.value),
-                "weight": round_score(part.weight),
-                "points": rounded_points,
-            }
-            for part, rounded_points in zip(explanation.parts, points, strict=True)
-        ],
-        "term_scores": [
-            {"term": term.term, "kind": term.role or "word", "score": term_score, "fields": list(term.fields)}
-            for term, term_score in zip(explanation.term_scores, scores, strict=True)
-        ],
-        "best_sentence": explanation.best_sentence,
-        "nearest_sentence": None
-        if explanation.sentence_score is None
-        else {"text": explanation.nearest_sentence, "score": round_score(explanation.sentence_score)},
-    }
-
-
-def _arm_to_dict(arm: ArmScore | None) -> dict[str, Any] | None:
-    return None if arm is None else {"score": round_score(arm.score), "rank": arm.rank}
-
-
-def explanation_text(explanation: Explanation, score: float) -> str:
-    """Return the explanation of a score as text, with what each term and each arm adds to it."""
-    arithmetic = _arithmetic_to_dict(explanation, score)
-    scores = {(term["kind"], term["term"]): term["score"] for term in arithmetic["term_scores"]}
-    words = [(term, scores.get(("word", term), scores.get(("part", term)))) for term in explanation.terms]
-    parts = [f"lane {explanation.lane}"]
-    if words:
-        parts.append("terms " + " ".join(f"{term}{_added(points)}" for term, points in words))
-    if explanation.expansions:
-        expansions = [(f"{term} ({kind})", scores.get((kind, term))) for kind, term in explanation.expansions]
-        parts.append("also " + " ".join(f"{term}{_added(points)}" for term, points in expansions))
-    if explanation.bm25:
-        parts.append(f"bm25 {explanation.bm25.score:.3f} (rank {explanation.bm25.rank})")
-    if explanation.vector:
-        parts.append(f"vector {explanation.vector.score:.3f} (rank {explanation.vector.rank})")
-    if explanation.sentence_score is not None:
-        sentence = " ".join(explanation.nearest_sentence.split())
-        sentence = sentence if len(sentence) <= _SENTENCE_CHARS else f"{sentence[:_SENTENCE_CHARS].rstrip()}…"
-        parts.append(f"nearest sentence {explanation.sentence_score:.3f} {sentence}")
-    if len(arithmetic["parts"]) > 1:
-        points = " + ".join(f"{part['arm']} {part['points']:.4f}" for part in arithmetic["parts"])
-        parts.append(f"score {score:.4f} = {points}")
-    if explanation.reranker:
-        parts.append(f"reranker {explanation.reranker.score:.3f} (rank {explanation.reranker.rank})")
-    return "; ".join(parts)
-
-
-def _added(points: float | None) -> str:
-    return f" +{points:.4f}" if points else ""
+    parts, terms = zip(explanation.parts, points, strict=True), zip(explanation.term_scores, scores, strict=True)
+    return ExplanationFields.fill(
+        explanation,
+        wordings=wordings or None,
+        parts=[ScorePartFields.fill(part, points=rounded) for part, rounded in parts],
+        term_scores=[TermScoreFields.fill(term, score=rounded) for term, rounded in terms],
+    )
 
 
 def report_to_dict(report: Report) -> dict[str, Any]:
@@ -302,8 +373,3 @@ def round_to_sum(values: Sequence[float], total: float) -> list[float]:
     for step in range(abs(missing) if order else 0):
         rounded[order[step % len(order)]] += 1 if missing > 0 else -1
     return [unit / _UNITS for unit in rounded]
-
-
-def round_score(value: float | None) -> float | None:
-    """Return a score with four decimals, enough to tell hits apart."""
-    return None if value is None else round(value, 4)

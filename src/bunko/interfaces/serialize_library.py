@@ -1,206 +1,289 @@
-"""Turn the state of a library into plain dictionaries: the JSON of commands and of the HTTP API."""
+"""Declare the JSON of the state of a library, and write it for commands and the HTTP API."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal
 
+from bunko.interfaces.fields import Fields, of
 from bunko.library.assistant_names import assistant_name
 
 if TYPE_CHECKING:
-    from bunko.library.embedder_status import ProviderStatus
-    from bunko.library.model_status import ModelStatus
-    from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
+    from bunko.library.status import ToolDetails
     from bunko.library.tool_routing import RoutingReport
-    from bunko.library.web import WebToolStatus
-    from bunko.records import IndexState
     from bunko.types import Tool
 
 
+class StoredTool(Fields):
+    """A tool as it is stored, without its options."""
+
+    name: str
+    assistant_name: str = of(assistant_name)
+    kind: str
+    description: str
+    source: str  # empty without the right to change the tool
+    active: bool
+    created_at: str
+    last_import: str = of("imported_at")
+
+
 def tool_to_dict(tool: Tool) -> dict[str, Any]:
-    """Return a tool as a plain dictionary."""
-    return {
-        "name": tool.name,
-        "assistant_name": assistant_name(tool),
-        "kind": tool.kind,
-        "description": tool.description,
-        "source": tool.source,
-        "active": tool.active,
-        "created_at": tool.created_at,
-        "last_import": tool.imported_at,
-        **replace(tool.options, alias=None).to_json(),
-    }
+    """Return a tool with its options as a plain dictionary."""
+    return StoredTool.fill(tool) | replace(tool.options, alias=None).to_json()
 
 
-def status_to_dict(status: LibraryStatus) -> dict[str, Any]:
-    """Return a status as a plain dictionary."""
-    return {
-        "library": status.location,
-        "generation": status.generation,
-        "bytes": status.bytes,
-        "derived_bytes": status.derived_bytes,
-        "index": {"kind": status.index_kind, "location": status.index_location},
-        "tools": [tool_status_to_dict(tool_status) for tool_status in status.tools],
-        "embedders": {name: asdict(usage) for name, usage in status.embedding_usage.items()},
-    }
+class IndexFields(Fields):
+    """The index that answers searches."""
+
+    kind: str = of("index_kind")
+    location: str = of("index_location")
+
+
+class IndexStateFields(Fields):
+    """How far the index of a tool has followed the library."""
+
+    generation: int
+    pending: int
+    chunks: int | None = of("rows")
+    problem: str
+    hint: str
+
+
+class FileProblem(Fields):
+    """A document that could not be indexed."""
+
+    file_path: str = of("uri")
+    reason: str
+
+
+class ToolState(Fields):
+    """What a tool holds."""
+
+    name: str = of("tool.name")
+    kind: str = of("tool.kind")
+    active: bool = of("tool.active")
+    source: str = of("tool.source")  # empty without the right to change the tool
+    source_state: str
+    documents: int = of("totals.documents")
+    chunks: int = of("totals.chunks")
+    vectors: int = of("totals.vectors")
+    characters: int = of("totals.characters")
+    bytes: int
+    import_state: str
+    last_import: str = of("tool.imported_at")
+    rebuild_documents: int | None
+    built: dict[str, Any] = of(lambda status: status.tool.built.to_json())
+    index: IndexStateFields
+    problems: list[FileProblem]
+
+
+class UsageFields(Fields):
+    """How much imports have used an embedder."""
+
+    texts: int
+    calls: int
+    saved_texts: int
+    saved_calls: int
+
+
+class VectorRoomFields(Fields):
+    """Vectors that no document uses: the next import uses or deletes them."""
+
+    count: int
+    bytes: int
+
+
+class LibraryFields(Fields):
+    """What the library holds."""
+
+    library: str = of("location")  # where it is; empty without the right to change all tools
+    generation: int
+    bytes: int
+    derived_bytes: int
+    unused_vectors: VectorRoomFields
+    index: IndexFields = of(lambda status: status)
+    tools: list[ToolState]
+    embedders: dict[str, UsageFields] = of("embedding_usage")
+
+
+class Embedding(Fields):
+    """What computed the vectors."""
+
+    model: str = of(lambda status: status.tool.built.embedder or "")
+    dimension: int | None = of("storage.dimension")
+
+
+class Room(Fields):
+    """Bytes on disk."""
+
+    text: int = of("storage.text")
+    index: int = of("storage.index")
+    vectors: int = of("storage.vectors")
+    derived: int = of("derived_bytes")
+
+
+class SourceFreshness(Fields):
+    """How the source differs from the index."""
+
+    last_look: str = of("checked_at")
+    looked_at: str | None = of(lambda details: details.changes and details.changes.checked_at)
+    new: int | None = of(lambda details: details.changes and details.changes.new)
+    changed: int | None = of(lambda details: details.changes and details.changes.changed)
+    gone: int | None = of(lambda details: details.changes and details.changes.gone)
+    moved: int | None = of(lambda details: details.changes and details.changes.moved)
+
+
+class LengthFields(Fields):
+    """The lengths of chunks in characters."""
+
+    min: int = of("minimum")
+    median: int
+    p90: int
+    max: int = of("maximum")
+    mean: float
+    bins: list[dict[str, int]] = of(
+        lambda lengths: [{"from": bar.low, "to": bar.high, "chunks": bar.count} for bar in lengths.bins]
+    )
+
+
+class IndexedDocument(Fields):
+    """A document of a tool."""
+
+    file_path: str = of("uri")
+    title: str
+    chunks: int
+    characters: int
+    language: str
+
+
+class DetailsFields(Fields):
+    """A tool with what it holds."""
+
+    description: str = of("status.tool.description")
+    created_at: str = of("status.tool.created_at")
+    options: dict[str, Any] = of(lambda details: details.status.tool.options.to_json())
+    embedding: Embedding = of("status")
+    room: Room = of("status")
+    freshness: SourceFreshness = of(lambda details: details)
+    chunk_lengths: LengthFields | None
+    page: int
+    page_size: int
+    pages: int
+    document_list: list[IndexedDocument] = of("documents")
 
 
 def details_to_dict(details: ToolDetails) -> dict[str, Any]:
     """Return the details of a tool as a plain dictionary."""
-    tool_status, tool, storage = details.status, details.status.tool, details.status.storage
-    changes, lengths = details.changes, details.chunk_lengths
-    return tool_status_to_dict(tool_status) | {
-        "description": tool.description,
-        "created_at": tool.created_at,
-        "options": tool.options.to_json(),
-        "embedding": {"model": tool.built.embedder or "", "dimension": storage.dimension},
-        "room": {
-            "text": storage.text,
-            "index": storage.index,
-            "vectors": storage.vectors,
-            "derived": tool_status.derived_bytes,
-        },
-        "freshness": {
-            "last_look": details.checked_at,
-            "looked_at": changes and changes.checked_at,
-            "new": changes and changes.new,
-            "changed": changes and changes.changed,
-            "gone": changes and changes.gone,
-            "moved": changes and changes.moved,
-        },
-        "chunk_lengths": lengths
-        and {
-            "min": lengths.minimum,
-            "median": lengths.median,
-            "p90": lengths.p90,
-            "max": lengths.maximum,
-            "mean": lengths.mean,
-            "bins": [
-                {"from": length_bin.low, "to": length_bin.high, "chunks": length_bin.count}
-                for length_bin in lengths.bins
-            ],
-        },
-        "page": details.page,
-        "page_size": details.page_size,
-        "pages": details.pages,
-        "document_list": [
-            {
-                "file_path": document.uri,
-                "title": document.title,
-                "chunks": document.chunks,
-                "characters": document.characters,
-                "language": document.language,
-            }
-            for document in details.documents
-        ],
-    }
+    return ToolState.fill(details.status) | DetailsFields.fill(details)
 
 
-def tool_status_to_dict(tool_status: ToolStatus) -> dict[str, Any]:
-    """Return the contents of a tool as a plain dictionary."""
-    return {
-        "name": tool_status.tool.name,
-        "kind": tool_status.tool.kind,
-        "active": tool_status.tool.active,
-        "source": tool_status.tool.source,
-        "source_state": tool_status.source_state,
-        "documents": tool_status.totals.documents,
-        "chunks": tool_status.totals.chunks,
-        "vectors": tool_status.totals.vectors,
-        "characters": tool_status.totals.characters,
-        "bytes": tool_status.bytes,
-        "import_state": tool_status.import_state,
-        "last_import": tool_status.tool.imported_at,
-        "rebuild_documents": tool_status.rebuild_documents,
-        "built": tool_status.tool.built.to_json(),
-        "index": index_state_to_dict(tool_status.index),
-        "problems": [{"file_path": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
-    }
+class Taken(Fields):
+    """Questions that another tool would get."""
+
+    tool: str = of(itemgetter(0))
+    questions: int = of(itemgetter(1))
+    examples: list[str] = of(itemgetter(2))
 
 
-def index_state_to_dict(state: IndexState) -> dict[str, Any]:
-    """Return how far the index of a tool has followed the library as a plain dictionary."""
-    return {
-        "generation": state.generation,
-        "pending": state.pending,
-        "chunks": state.rows,
-        "problem": state.problem,
-        "hint": state.hint,
-    }
+class RoutedTool(Fields):
+    """Where questions about a tool would go."""
+
+    name: str = of("tool")
+    questions: int
+    share: float | None
+    right: float
+    tied: int
+    unmatched: int
+    taken: list[Taken] = of(
+        lambda route: [(tool, count, route.examples[tool]) for tool, count in route.lost_to.most_common()]
+    )
+
+
+class Matched(Fields):
+    """Questions that share a word with a description."""
+
+    questions: int = of(itemgetter(1))
+    right: float = of(lambda counts: round(counts[0], 2))
+
+
+class RoutingReply(Fields):
+    """Whether descriptions tell the tools apart."""
+
+    accuracy: float | None = of("accuracy", lambda share: round(share, 4))
+    matched: Matched = of("matched_counts")
+    tools: list[RoutedTool]
+    warnings: list[dict[str, Any]] = of(lambda routing: [asdict(warning) for warning in routing.warnings])
 
 
 def routing_to_dict(routing: RoutingReport) -> dict[str, Any]:
-    """Return a routing report as a plain dictionary."""
-    accuracy = routing.accuracy
-    right, matched = routing.matched_counts
-    return {
-        "accuracy": None if accuracy is None else round(accuracy, 4),
-        "matched": {"questions": matched, "right": round(right, 2)},
-        "tools": [
-            {
-                "name": route.tool,
-                "questions": route.questions,
-                "share": round(route.share, 4) if route.questions and accuracy is not None else None,
-                "right": route.right,
-                "tied": route.tied,
-                "unmatched": route.unmatched,
-                "taken": [
-                    {"tool": other, "questions": count, "examples": route.examples[other]}
-                    for other, count in route.lost_to.most_common()
-                ],
-            }
-            for route in routing.routes
-        ],
-        "warnings": [asdict(warning) for warning in routing.warnings],
-    }
+    """Return a routing report as a plain dictionary; a tool without a question to compare has no share."""
+    has_shares = routing.accuracy is not None
+    tools = [
+        RoutedTool.fill(route, share=round(route.share, 4) if route.questions and has_shares else None)
+        for route in routing.routes
+    ]
+    return RoutingReply.fill(routing, tools=tools)
 
 
-def web_tool_to_dict(tool_status: WebToolStatus) -> dict[str, Any]:
-    """Return a tool of web pages as a plain dictionary."""
-    return {
-        "name": tool_status.tool.name,
-        "description": tool_status.tool.description,
-        "active": tool_status.tool.active,
-        "pages": tool_status.pages,
-        "chunks": tool_status.chunks,
-        "sites": [{"host": host, "pages": pages} for host, pages in tool_status.hosts],
-        "oldest_look": tool_status.oldest_check,
-        "problems": [{"url": problem.uri, "reason": problem.reason} for problem in tool_status.problems],
-        "unfinished": [
-            {"url": crawl.url, "waiting": crawl.waiting_pages, **crawl.rules} for crawl in tool_status.unfinished_crawls
-        ],
-    }
+class SiteFields(Fields):
+    """How many pages of a site there are."""
+
+    host: str = of(itemgetter(0))
+    pages: int = of(itemgetter(1))
 
 
-def embedder_to_dict(status: ProviderStatus) -> dict[str, Any]:
-    """Return the state of an embedder as a plain dictionary."""
-    return {
-        "name": status.name,
-        "about": status.description,
-        "in_use": status.is_used,
-        "ready": not status.unavailable_reason,
-        "missing": status.unavailable_reason,
-        "model": status.model,
-        "install": status.install_command,
-        "key": status.key_name,
-        "remote": status.is_remote,
-    }
+class PageProblem(Fields):
+    """A page that could not be fetched."""
+
+    url: str = of("uri")
+    reason: str
 
 
-def model_to_dict(status: ModelStatus) -> dict[str, Any]:
-    """Return the state of a local model as a plain dictionary."""
-    model = status.model
-    return {
-        "name": model.name,
-        "purpose": model.purpose,
-        "about": model.summary,
-        "here": status.onnx_path is not None,
-        "in_use": status.is_used,
-        "missing": status.unavailable_reason,
-        "megabytes": model.megabytes,
-        "dimension": model.size,
-        "languages": list(model.languages),
-        "licence": model.licence,
-        "repository": model.repo,
-        "onnx_repository": model.onnx_repo,
-    }
+class WebTool(Fields):
+    """A tool of web pages."""
+
+    name: str = of("tool.name")
+    description: str = of("tool.description")
+    active: bool = of("tool.active")
+    pages: int
+    chunks: int
+    sites: list[SiteFields] = of("hosts")
+    oldest_look: str = of("oldest_check")
+    problems: list[PageProblem]
+    unfinished: list[dict[str, Any]] = of(
+        lambda status: [
+            {"url": crawl.url, "waiting": crawl.waiting_pages, **crawl.rules} for crawl in status.unfinished_crawls
+        ]
+    )
+
+
+class EmbedderFields(Fields):
+    """An embedder, and what it lacks."""
+
+    name: str
+    about: str = of("description")
+    in_use: bool = of("is_used")
+    ready: bool = of(lambda status: not status.unavailable_reason)
+    missing: str = of("unavailable_reason")
+    model: str
+    install: str = of("install_command")
+    key: str = of("key_name")
+    remote: bool = of("is_remote")
+
+
+class ModelFields(Fields):
+    """A model that runs on the machine of the server, and what it lacks."""
+
+    name: str = of("model.name")
+    purpose: Literal["embedder", "reranker"] = of("model.purpose")
+    about: str = of("model.summary")
+    here: bool = of(lambda status: status.onnx_path is not None)
+    in_use: bool = of("is_used")
+    missing: str = of("unavailable_reason")
+    megabytes: int | None = of("model.megabytes")
+    dimension: int | None = of("model.size")  # of a vector
+    languages: list[str] = of("model.languages")
+    licence: str = of("model.licence")
+    repository: str = of("model.repo")
+    onnx_repository: str = of("model.onnx_repo")

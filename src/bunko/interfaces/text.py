@@ -24,14 +24,6 @@ def single_line(text: str) -> str:
     return " ".join(remove_hidden_chars(text).splitlines())
 
 
-def join_sentences(text: str) -> str:
-    """Return a message and its hint, which are on lines of their own, as sentences on one line."""
-    lines = text.splitlines()
-    return " ".join(
-        [*(line if line.endswith((".", "?", "!", ":")) else f"{line}." for line in lines[:-1]), *lines[-1:]]
-    )
-
-
 def format_count(number: int, noun: str, plural: str = "", *, number_format: str = "") -> str:
     """Return a number with its noun: 1 file, 2 files; `number_format=","` adds thousands separators."""
     return f"{number:{number_format}} {noun if number == 1 else plural or f'{noun}s'}"

@@ -11,8 +11,6 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-import anyio
-
 from bunko.errors import LibraryBusy
 
 T = TypeVar("T")
@@ -30,7 +28,7 @@ class Workers:
 
     def __init__(self, name: str, *, max_threads: int, max_wait_seconds: float) -> None:
         self._name, self._max_threads, self._max_wait_seconds = name, max_threads, max_wait_seconds
-        self._free_places = anyio.Semaphore(max_threads)
+        self._free_places = asyncio.Semaphore(max_threads)
         self._running_count = 0
         self._has_ended = threading.Condition()
 
@@ -71,16 +69,17 @@ class Workers:
         return await future
 
     async def _take_place(self) -> None:
+        if not self._free_places.locked():
+            await self._free_places.acquire()  # at once
+            return
         try:
-            self._free_places.acquire_nowait()
-        except anyio.WouldBlock:
-            with anyio.move_on_after(self._max_wait_seconds) as waiting:
+            async with asyncio.timeout(self._max_wait_seconds):
                 await self._free_places.acquire()
-            if waiting.cancelled_caught:
-                raise LibraryBusy(
-                    f"{self._max_threads} {self._name} of this server are still running",
-                    hint="Wait until one of them ends, or restart the server.",
-                ) from None
+        except TimeoutError:
+            raise LibraryBusy(
+                f"{self._max_threads} {self._name} of this server are still running",
+                hint="Wait until one of them ends, or restart the server.",
+            ) from None
 
     def _count_running(self, change: int) -> None:
         with self._has_ended:

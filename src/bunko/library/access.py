@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bunko import __version__
-from bunko.errors import AccessDenied
-from bunko.library.audit import AuditRecord, record_change
+from bunko.errors import AccessDenied, BunkoError
+from bunko.library.audit import AuditRecord
+from bunko.library.hidden_places import HiddenPlaces
 from bunko.library.paths import LibraryPaths
-from bunko.observer import NO_OBSERVER, Observer
-from bunko.records import NO_FILTER, DatedDocument, Filter, ListedDocument, StoredDocument
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.search.paging import hide_generation
 from bunko.search.request import SearchRequest
 from bunko.settings import LoadedSettings, Settings
 from bunko.types import Report, Tool
 from bunko.types.access import Caller
+from bunko.types.records import ListedDocument, StoredDocument, VectorRoom
+from bunko.version import __version__
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from bunko.library.assistant_names import AssistantNames
     from bunko.library.chat_status import ChatStatus
     from bunko.library.documents import Documents
     from bunko.library.embedder_status import ProviderStatus
     from bunko.library.library import Library
     from bunko.library.model_status import ModelStatus, RerankerStatus
-    from bunko.library.overview import Overview
     from bunko.library.page import Page
+    from bunko.library.settings_access import SettingsAccess
     from bunko.library.status import LibraryStatus, ToolStatus
     from bunko.library.tool_access import ToolAccess
     from bunko.library.web import CollectResult, WebToolStatus
-    from bunko.search.citations import CitationCheck
     from bunko.search.passages import Passage
-    from bunko.search.request import RankRequest
     from bunko.types.answers import CheckedAnswer
 
 ASK_HINT = "Ask whoever runs this server for a token with more rights."
@@ -51,8 +48,8 @@ class LibraryAccess:
 
     def __init__(self, library: Library, caller: Caller) -> None:
         self._library, self.caller = library, caller
-        rights = caller.rights
-        self._visible = library if rights.reads_all else library.limited_to(rights.can_read)
+        # Who may not change everything gets a store that cannot be changed, also where all of it may be read.
+        self._visible = library if caller.rights.writes_all else library.limited_to(caller.rights.can_read)
 
     @property
     def settings(self) -> Settings:
@@ -67,8 +64,8 @@ class LibraryAccess:
     # Reading
 
     @property
-    def readable_library(self) -> Library:
-        """The library without the tools that the caller may not read, for what only reads."""
+    def readable(self) -> Library:
+        """The same door with what the caller may read behind it, and nothing that the caller could write."""
         return self._visible
 
     @property
@@ -78,7 +75,8 @@ class LibraryAccess:
 
     def tools(self) -> list[Tool]:
         """Return the tools that the caller may read, sorted by name."""
-        return self._visible.tools()
+        with self.hiding_places():
+            return self._visible.tools()
 
     def assistant_names(self) -> AssistantNames:
         """Return the name of each tool that assistants see, by its real one."""
@@ -87,49 +85,23 @@ class LibraryAccess:
     def page(self, request: SearchRequest, *, overhead_tokens: Callable[[Passage], int] = lambda _: 0) -> Page:
         """Answer a search request with one page of passages."""
         page = self._visible.page(request, overhead_tokens=overhead_tokens)
+        page = replace(page, notices=self._notices(page.notices))
         if self.caller.rights.reads_all:
             return page
         freshness = replace(page.freshness, generation=self.generation())
         return replace(page, freshness=freshness, next_cursor=hide_generation(page.next_cursor))
 
-    def ranking(self, tools: Sequence[Tool]) -> RankRequest:
-        """Return how searches of some tools are ranked."""
-        return self._visible.build_request("", tools=tools)
-
-    def verify_citation(self, citation: str, digest: str, *, tool: str | None = None) -> CitationCheck:
-        """Return whether a cited passage is still in its document."""
-        return self._visible.verify_citation(citation, digest, tool=tool)
-
-    def tags(self, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER) -> list[tuple[str, int]]:
-        """Return the tags of tools of some kinds with their document counts, the most frequent first."""
-        return self._visible.tags(kinds=kinds, where=where)
-
-    def recent_documents(
-        self, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
-    ) -> list[tuple[Tool, DatedDocument]]:
-        """Return the most recently dated documents that match a filter with their tools, the latest first."""
-        return self._visible.recent_documents(limit=limit, kinds=kinds, where=where)
-
-    @property
-    def overview(self) -> Overview:
-        """The map, the calendar and the tags of the documents that the caller may read, and selections of them."""
-        from bunko.library.overview import Overview
-
-        return Overview(self._visible)
-
-    def local_time(self) -> datetime:
-        """Return the current time in the time zone of the settings, else of the system."""
-        return self._visible.local_time()
-
     def document_page(self, tool: Tool, *, after: str, limit: int) -> list[ListedDocument]:
         """Return the documents of a tool whose URIs come after a given one, sorted by URI."""
         self._check_read(tool.name)
-        return self._visible.store.documents.page(tool.id, after=after, limit=limit)
+        with self.hiding_places():
+            return self._visible.documents.stored.page(tool.id, after=after, limit=limit)
 
     def document(self, tool: Tool, uri: str) -> StoredDocument | None:
         """Return the document of a tool with this URI, or None."""
         self._check_read(tool.name)
-        return self._visible.store.documents.get(tool.id, uri)
+        with self.hiding_places():
+            return self._visible.documents.stored.get(tool.id, uri)
 
     def status(self) -> LibraryStatus:
         """Return the status of the tools that the caller may read; without the numbers of all unless it may know them.
@@ -149,6 +121,7 @@ class LibraryAccess:
             bytes=sum(tool_status.bytes for tool_status in status.tools),
             derived_bytes=sum(tool_status.derived_bytes for tool_status in status.tools),
             embedding_usage={},
+            unused_vectors=VectorRoom(0, 0),
         )
 
     def without_secrets(self, status: ToolStatus) -> ToolStatus:
@@ -157,7 +130,8 @@ class LibraryAccess:
             status = replace(status, tool=replace(status.tool, source=""))
         if not self.caller.rights.reads_all:
             status = replace(status, index=replace(status.index, generation=0))
-        return status
+        places = self.hidden_places()
+        return replace(status, index=places.index_state(status.index), problems=places.problems(status.problems))
 
     def generation(self) -> int:
         """Return a number that changes with the documents that the caller may read, and with nothing else.
@@ -165,7 +139,7 @@ class LibraryAccess:
         It is the library's own for whoever may read all of it. Another number would tell how much else has changed.
         """
         if self.caller.rights.reads_all:
-            return self._library.store.generation()
+            return self._library.storage.generation()
         changes = self._library.store.changes
         visible = [(tool.id, changes.last_generation(tool.id)) for tool in self.tools()]
         return int.from_bytes(hashlib.sha256(repr(visible).encode()).digest()[:6], "big")
@@ -176,18 +150,16 @@ class LibraryAccess:
         tools = [(tool.name, tool.kind, tool.description, tool.active, repr(tool.options)) for tool in self.tools()]
         # A day is a part of it, because `2w` is another date tomorrow.
         parts = (
-            self.generation(), tools, self.caller.rights, self.local_time().date(),
+            self.generation(), tools, self.caller.rights, self._visible.local_time().date(),
             settings.search, settings.memos, settings.web, __version__,
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
-    def refresh(self, tool: str | tuple[str, ...] | None = None) -> None:
-        """Import changes of the documents that the caller may read, if a check is due."""
-        self._visible.documents.refresh(tool)
-
     def ask(self, question: str, *, tool: str | tuple[str, ...] | None = None, use_model: bool = True) -> CheckedAnswer:
         """Answer a question from the documents that the caller may read: by the chat model of the settings, if any."""
-        return self._visible.answers.ask(SearchRequest(question, tool), use_model=use_model)
+        answer = self._visible.answers.ask(SearchRequest(question, tool), use_model=use_model)
+        answer.notices = self._notices(answer.notices)
+        return answer
 
     def setting_rows(self) -> list[tuple[str, str, str]]:
         """Return key, value and origin of every setting, secrets masked, to whoever may change everything."""
@@ -201,7 +173,11 @@ class LibraryAccess:
 
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the embedders", hint=ASK_HINT)
-        return provider_statuses(self.settings)
+        hide = self.hidden_places().text
+        return [
+            replace(status, unavailable_reason=hide(status.unavailable_reason), model=hide(status.model))
+            for status in provider_statuses(self.settings)
+        ]
 
     def chat_models(self) -> list[ChatStatus]:
         """Return the chat providers and what each lacks, to whoever may read everything."""
@@ -217,7 +193,11 @@ class LibraryAccess:
 
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the local models", hint=ASK_HINT)
-        return model_statuses(self.settings)
+        hide = self.hidden_places().text
+        return [
+            replace(status, unavailable_reason=hide(status.unavailable_reason))
+            for status in model_statuses(self.settings)
+        ]
 
     def reranker(self) -> RerankerStatus | None:
         """Return the reranker of the settings and what it lacks, to whoever may read everything."""
@@ -225,7 +205,40 @@ class LibraryAccess:
 
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the local models", hint=ASK_HINT)
-        return reranker_status(self.settings)
+        status, hide = reranker_status(self.settings), self.hidden_places().text
+        return status and replace(status, name=hide(status.name), unavailable_reason=hide(status.unavailable_reason))
+
+    def hidden_places(self) -> HiddenPlaces:
+        """Return what leaves the places of files out of messages, unless the caller may change everything.
+
+        What `status` does not show must not be in a notice, a hint or an error either.
+        """
+        library, rights = self._library, self.caller.rights
+        if rights.writes_all:
+            return HiddenPlaces(hides_nothing=True)
+        tools: list[Tool] = []
+        with suppress(BunkoError):  # an error of the library itself is being told
+            tools = library.tools()
+        paths, settings = library.paths, library.settings
+        hidden = [library.storage.location, settings.milvus.uri or "", settings.chromadb.url or ""]
+        hidden += [str(paths.database), str(paths.folder)]
+        hidden += [tool.source for tool in tools if not rights.can_write(tool.name)]
+        return HiddenPlaces(hidden, [tool.source for tool in tools if rights.can_write(tool.name)])
+
+    @contextmanager
+    def hiding_places(self) -> Iterator[None]:
+        """Leave out of the errors of a block what the caller may not know."""
+        try:
+            yield
+        except BunkoError as error:
+            self.hidden_places().hide_in_error(error)
+            raise
+
+    def _notices(self, notices: Sequence[str]) -> list[str]:
+        """Return notices without those for whoever runs the server, about its settings and secrets."""
+        if not self.caller.rights.writes_all:
+            notices = [notice for notice in notices if notice not in self._library.notices]
+        return self.hidden_places().texts(notices) if notices else []
 
     def _check_read(self, tool: str) -> None:
         if not self.caller.rights.can_read(tool):
@@ -239,6 +252,13 @@ class LibraryAccess:
         from bunko.library.tool_access import ToolAccess
 
         return ToolAccess(self, self._library)
+
+    @property
+    def settings_care(self) -> SettingsAccess:
+        """What changes settings."""
+        from bunko.library.settings_access import SettingsAccess
+
+        return SettingsAccess(self, self._library)
 
     @property
     def web(self) -> WebAccess:
@@ -257,7 +277,7 @@ class LibraryAccess:
             else:
                 report = self._library.import_tools(tools, "replace" if rebuild else "update", observer=observer)
             record.add_report(report)
-        return report
+        return self.hidden_places().report(report)
 
     def check_write(self, tool: str) -> None:
         """Raise an error if the caller may not change a tool, without its name if the caller may not know of it."""
@@ -270,8 +290,7 @@ class LibraryAccess:
         self, action: str, tools: Sequence[str], arguments: Mapping[str, Any]
     ) -> AbstractContextManager[AuditRecord]:
         """Record the change that the block makes in the audit log."""
-        limit = self.settings.serve.audit_lines
-        return record_change(self._library.store, self.caller, action, tools=tools, arguments=arguments, limit=limit)
+        return self._library.audit.record(self.caller, action, tools=tools, arguments=arguments)
 
 
 class WebAccess:

@@ -13,7 +13,7 @@ from bunko.library import catalog
 from bunko.library.library import Library
 from bunko.library.nothing_found import explain_nothing
 from bunko.library.source_contents import SourceContents
-from bunko.observer import NO_OBSERVER, Observer
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.sources.detect import DetectedSource
 from bunko.types import Report, Tool
 from bunko.types.tool_options import ToolOptions
@@ -110,19 +110,16 @@ def import_addition(
     """
     tool = addition.tool
     if addition.is_new:
-        tool = catalog.add_tool(
-            library.store, tool.name, tool.description, Path(tool.source), kind=tool.kind, options=tool.options
-        )
-    elif tool != catalog.get_tool(library.store, tool.name):
-        tool = catalog.update_tool(
-            library.store,
+        tool = library.tools.add(tool.name, tool.description, Path(tool.source), kind=tool.kind, options=tool.options)
+    elif tool != library.tools.get(tool.name):
+        tool = library.tools.update(
             tool.name,
             description=tool.description,
             include=tool.options.include,
             exclude=tool.options.exclude,
         )
     report = library.import_tools([tool.name], "update", observer=observer)
-    if addition.is_new and not report.interrupted and not library.store.stats.totals(tool.id).documents:
+    if addition.is_new and not report.interrupted and not library.stats.totals(tool.id).documents:
         library.delete_tool(tool.name, observer=observer)
         raise _unreadable_error(addition.source, report)
     phrase = ""
@@ -136,14 +133,14 @@ def _find_existing(library: Library, source: DetectedSource) -> tuple[Tool | Non
     tools = library.tools()
     patterns = set(source.patterns())
     for tool in tools:
-        is_alike = tool.source == str(source.path) and _is_limited(tool) == bool(patterns)
+        is_alike = tool.source == str(source.path) and names_files(tool) == bool(patterns)
         if is_alike and patterns <= set(tool.options.include):
             return tool, bool(patterns) and len(patterns) < len(tool.options.include)
     for tool in tools:
         if patterns and tool.kind == "folder" and tool.source and source.path.is_relative_to(tool.source):
             folder = source.path.relative_to(tool.source)
             uris = [(folder / name).as_posix() for name in source.files]
-            if all(library.store.documents.get(tool.id, uri) for uri in uris):
+            if all(library.documents.stored.get(tool.id, uri) for uri in uris):
                 return tool, True
     return None, False
 
@@ -155,7 +152,7 @@ def _find_moved(library: Library, source: DetectedSource) -> Tool | None:
     for tool in library.tools():
         if tool.kind != "folder" or not tool.source or Path(tool.source).exists():
             continue
-        fingerprints = list(library.store.documents.fingerprints(tool.id).items())[:_COMPARED_DOCUMENTS]
+        fingerprints = list(library.documents.stored.fingerprints(tool.id).items())[:_COMPARED_DOCUMENTS]
         same = sum(_file_size(source.path / uri) == fingerprint.size for uri, fingerprint in fingerprints)
         if same and same >= len(fingerprints) / 2:  # some may have changed since
             return tool
@@ -173,7 +170,7 @@ def _rename_command(library: Library, tool: Tool, name: str) -> str:
     return shlex.join(["bunko", "tool", "rename", tool.name, name]) + library.paths.cli_flags()
 
 
-def _is_limited(tool: Tool) -> bool:
+def names_files(tool: Tool) -> bool:
     """Return whether a tool is for some documents of its folder, as `DetectedSource.patterns` names them."""
     return tool.kind == "folder" and bool(tool.options.include) and tool.options.exclude == _NO_FOLDERS
 
@@ -221,7 +218,7 @@ def describe_from_documents(library: Library, tool: Tool) -> tuple[Tool, str]:
         return tool, ""
     if not proposal.phrases:
         return tool, ""
-    tool = catalog.update_tool(library.store, tool.name, description=proposal.description)
+    tool = library.tools.update(tool.name, description=proposal.description)
     return tool, proposal.phrases[0].text
 
 

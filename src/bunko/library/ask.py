@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bunko.embedders import embed_and_check
 from bunko.errors import QueryError, UnknownName
 from bunko.library.build_config import ToolConfig
 from bunko.library.llm import ChatModels
 from bunko.library.search import Searcher
-from bunko.observer import NO_OBSERVER, Observer
-from bunko.remote import RemoteFailure
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.remote import RemoteFailure
 from bunko.search.best_sentences import Similarity, choose_sentences
-from bunko.search.passages import Passage
+from bunko.search.passages import Passage, display_label
 from bunko.search.request import SearchRequest
 from bunko.search.verify_answer import verify_sentences
 from bunko.settings import Settings
@@ -56,7 +57,8 @@ class Asker:
         """
         if not request.query.strip():
             raise QueryError("The question is empty", hint="Ask a question in words.")
-        sources, notices = self.find_sources(request, observer=observer)
+        # The settings say whether a chat model gives other wordings first.
+        sources, notices = self.find_sources(replace(request, rewrite=None if use_model else False), observer=observer)
         self._searcher.log.add(request.query, request.tool)
         if writer is None and use_model:
             writer = self._chat_models.ask_model()
@@ -148,7 +150,8 @@ class Asker:
         def compare(question: str, texts: Sequence[str]) -> list[float]:
             if not texts:
                 return []
-            vectors, query = embedder.embed(list(texts)), embedder.embed([question], query=True)[0]
+            vectors = embed_and_check(embedder, list(texts))
+            query = embed_and_check(embedder, [question], query=True)[0]
             return [float(value) for value in vectors @ query]
 
         return compare
@@ -165,5 +168,5 @@ def _to_source(number: int, passage: Passage) -> AnswerSource:
     hit = passage.hit
     return AnswerSource(
         number, hit.tool, hit.uri, passage.citation, passage.text, passage.hash, passage.place, hit.title,
-        tuple(passage.headings), hit.date, hit.trust,
+        tuple(passage.headings), hit.date, hit.trust, author=display_label(passage.label.author),
     )  # fmt: skip

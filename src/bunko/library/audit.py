@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError
 from bunko.protocols import Store
-from bunko.timing import now
+from bunko.runtime.timing import now
 from bunko.types import Report
 from bunko.types.access import AuditEntry, AuditResult, Caller, Via
 
@@ -57,51 +57,58 @@ class AuditRecord:
         self.is_interrupted = result.outcome.interrupted
 
 
-@contextmanager
-def record_change(
-    store: Store,
-    caller: Caller,
-    action: str,
-    *,
-    tools: Sequence[str] = (),
-    arguments: Mapping[str, Any] | None = None,
-    limit: int,
-    always: bool = False,
-) -> Iterator[AuditRecord]:
-    """Record the change that the block makes: as started, and then how it ended. If it cannot be recorded, raise.
+class AuditLog:
+    """Who changed what in a library; it keeps a limited number of entries."""
 
-    A change by a command or over stdio is recorded only if several people use the library, or `always`.
-    """
-    record = AuditRecord()
-    if not (always or caller.via in ("http", "slack") or is_shared(store)):
-        yield record
-        return
-    entry = AuditEntry(now(), caller.name, caller.via, action, tuple(tools), _clean_values(arguments or {}))
-    entry_id = store.audit.begin(entry, limit=limit)
-    try:
-        yield record
-    except BunkoError as error:
-        _finish(store, entry_id, "failed", record.details | {"error": _clean(error.message)}, record.tools)
-        raise
-    except BaseException as error:
-        result: AuditResult = "failed" if isinstance(error, Exception) else "interrupted"
-        _finish(store, entry_id, result, record.details | {"error": type(error).__name__}, record.tools)
-        raise
-    _finish(store, entry_id, "interrupted" if record.is_interrupted else "done", record.details, record.tools)
+    def __init__(self, store: Store, *, limit: int) -> None:
+        self._store, self._limit = store, limit
 
+    def entries(self, *, since: str = "") -> list[AuditEntry]:
+        """Return the entries, the oldest first; all, or those from a time on."""
+        return self._store.audit.entries(since=since)
 
-def _finish(
-    store: Store, entry_id: int, result: AuditResult, details: Mapping[str, Any], tools: Sequence[str] | None
-) -> None:
-    try:
-        store.audit.finish(entry_id, result, _clean_values(details), tools=tools)
-    except BunkoError as error:  # the change is made; its entry stays as started
-        _log.warning("The audit log does not say how a change ended: %s", error.message)
+    @contextmanager
+    def record(
+        self,
+        caller: Caller,
+        action: str,
+        *,
+        tools: Sequence[str] = (),
+        arguments: Mapping[str, Any] | None = None,
+        always: bool = False,
+    ) -> Iterator[AuditRecord]:
+        """Record the change that the block makes: as started, and then how it ended. If it cannot be recorded, raise.
 
+        A change by a command or over stdio is recorded only if several people use the library, or `always`.
+        """
+        record = AuditRecord()
+        if not (always or caller.via in ("http", "slack") or self._is_shared()):
+            yield record
+            return
+        entry = AuditEntry(now(), caller.name, caller.via, action, tuple(tools), _clean_values(arguments or {}))
+        entry_id = self._store.audit.begin(entry, limit=self._limit)
+        try:
+            yield record
+        except BunkoError as error:
+            self._finish(entry_id, "failed", record.details | {"error": _clean(error.message)}, record.tools)
+            raise
+        except BaseException as error:
+            result: AuditResult = "failed" if isinstance(error, Exception) else "interrupted"
+            self._finish(entry_id, result, record.details | {"error": type(error).__name__}, record.tools)
+            raise
+        self._finish(entry_id, "interrupted" if record.is_interrupted else "done", record.details, record.tools)
 
-def is_shared(store: Store) -> bool:
-    """Return whether several people use a library: it is on a server, or has tokens."""
-    return store.address.server is not None or bool(store.tokens.all())
+    def _finish(
+        self, entry_id: int, result: AuditResult, details: Mapping[str, Any], tools: Sequence[str] | None
+    ) -> None:
+        try:
+            self._store.audit.finish(entry_id, result, _clean_values(details), tools=tools)
+        except BunkoError as error:  # the change is made; its entry stays as started
+            _log.warning("The audit log does not say how a change ended: %s", error.message)
+
+    def _is_shared(self) -> bool:
+        """Return whether several people use the library: it is on a server, or has tokens."""
+        return self._store.address.server is not None or bool(self._store.tokens.all())
 
 
 @cache

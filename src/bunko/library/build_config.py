@@ -13,10 +13,12 @@ from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.library import commands
 from bunko.library.embedder_arguments import build_embedder, embedder_arguments, is_named, lost_reason, model_arguments
+from bunko.library.own_builds import OwnBuild, load_own_build, save_own_build
 from bunko.library.paths import LibraryPaths
 from bunko.library.scan_settings import ScanSettings
 from bunko.library.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
+from bunko.readers import plugin_suffixes
 from bunko.settings import Settings
 from bunko.settings.folder_limits import FOLDER_LIMITS
 from bunko.sources.fixed import FixedDocuments
@@ -82,16 +84,11 @@ class ToolConfig:
             chunker.row_context_size,
         )
 
-    def new_build_info(self, tool: Tool, *, needs_embedder: bool = True) -> BuildInfo:
-        """Return what a tool records if it is built anew; without `needs_embedder`, that may be away."""
+    def new_build_info(self, tool: Tool, *, asks_embedder: bool = True) -> BuildInfo:
+        """Return what a tool records if it is built anew; without `asks_embedder`, no service is asked for a size."""
         embedder = self.embedder() if has_vectors(tool) else None
         embedding = self._embedding_record() if embedder else None
-        try:
-            name: str | None = embedder.name if embedder else "none"
-        except EmbedderError:  # a model that must be asked for its size
-            if needs_embedder:
-                raise
-            name = None
+        name = _recordable_name(embedder, asks_embedder=asks_embedder)
         scanner = ScanSettings.from_settings(self._settings)
         return self._build_info(self.new_chunker_settings(tool), scanner, name, embedding)
 
@@ -120,10 +117,22 @@ class ToolConfig:
 
     def source(self, tool: Tool) -> Source:
         """Build the source of a tool's documents."""
-        root, library_folder = Path(tool.source), self._paths.folder
-        scanner, kind = self.scan_settings(tool), sources.find_kind(tool.kind)
+        kind = sources.find_kind(tool.kind)
         if not tool.source and not (kind and kind.root == "none"):
             return FixedDocuments(tool.name)
+        recorded, endings = self._recorded_scan_settings(tool), named_endings(tool.options.include)
+        scanner, own_endings = self._limit_scan_settings(tool, recorded), self._limit_endings(tool, endings)
+        # Its index says that it was built from more files than it may choose, or with a reader of another package that
+        # is gone or cannot be loaded: a search must not delete them.
+        lost = _recorded_plugin_suffixes(tool).difference(plugin_suffixes())
+        is_limited = (recorded, endings) != (scanner, own_endings) or lost
+        keep = self._build_source(tool, recorded, (*endings, *lost)) if is_limited else None
+        return self._build_source(tool, scanner, own_endings, keep)
+
+    def _build_source(
+        self, tool: Tool, scanner: ScanSettings, endings: Sequence[str], keep: Source | None = None
+    ) -> Source:
+        root, library_folder, kind = Path(tool.source), self._paths.folder, sources.find_kind(tool.kind)
         # The library's own files are not documents, wherever the user put them.
         own_files = []
         if library_folder != root and library_folder.is_relative_to(root):
@@ -131,7 +140,7 @@ class ToolConfig:
         return sources.build(
             tool.kind if kind else "folder",
             root,
-            extensions=(*scanner.file_extensions(), *named_endings(tool.options.include)),
+            extensions=(*scanner.file_extensions(), *endings),
             exclude_dirs=scanner.exclude_dirs,
             exclude=(*tool.options.exclude, *own_files),
             include=tool.options.include,
@@ -139,10 +148,15 @@ class ToolConfig:
             max_file_bytes=scanner.max_file_bytes,
             max_memo_file_bytes=scanner.max_memo_file_bytes,
             pages=ToolPages(self._store, tool.id) if kind and kind.needs_pages else None,
+            keep=keep,
         )
 
     def scan_settings(self, tool: Tool) -> ScanSettings:
         """Return which files of a tool's source are read."""
+        return self._limit_scan_settings(tool, self._recorded_scan_settings(tool))
+
+    def _recorded_scan_settings(self, tool: Tool) -> ScanSettings:
+        """Return which files a tool records to have read, else the settings."""
         current = ScanSettings.from_settings(self._settings)
         if not self.holds_documents(tool):
             return current
@@ -152,17 +166,57 @@ class ToolConfig:
             kind = sources.find_kind(tool.kind)
             uses_extensions = kind is None or kind.uses_extensions
             scan = current.widened(self._store.documents.fingerprints(tool.id)) if uses_extensions else current
-        return scan.limited(current) if self._paths.is_among_documents else scan
+        return scan
+
+    def _limit_scan_settings(self, tool: Tool, recorded: ScanSettings) -> ScanSettings:
+        """Return recorded settings within the limits for an index that somebody else may have built."""
+        if not self._paths.is_among_documents or not self.holds_documents(tool):
+            return recorded
+        current = ScanSettings.from_settings(self._settings)
+        limited = recorded.limited(current)
+        if limited == recorded or (own_scanner := load_own_build(self._paths).scanner) is None:
+            return limited
+        return recorded.limited(current, ScanSettings.from_json(own_scanner))
+
+    def _limit_endings(self, tool: Tool, endings: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the endings that a tool includes, without those that somebody else may have chosen."""
+        if not self._paths.is_among_documents:
+            return endings
+        accepts = FOLDER_LIMITS["scanner.file_extensions"].accepts
+        if accepts(endings) or load_own_build(self._paths).include == tool.options.include:
+            return endings
+        return tuple(ending for ending in endings if accepts((ending,)))
 
     def chunker_settings(self, tool: Tool) -> ChunkerSettings:
         """Return how the documents of a tool are chunked."""
-        new = self.new_chunker_settings(tool)
-        if tool.built.chunker is None or not self.holds_documents(tool):
-            return new
-        recorded = ChunkerSettings.from_json(tool.built.chunker) or new
+        new, recorded = self.new_chunker_settings(tool), self._recorded_chunker_settings(tool)
         # Somebody else may have recorded it: sizes that would blow up an index are not taken over.
-        is_harmless = not self._paths.is_among_documents or recorded == new or _is_within_limits(recorded)
+        is_harmless = (
+            not self._paths.is_among_documents
+            or recorded == new
+            or _is_within_limits(recorded)
+            or recorded.to_json() == load_own_build(self._paths).chunker
+        )
         return recorded if is_harmless else new
+
+    def _recorded_chunker_settings(self, tool: Tool) -> ChunkerSettings:
+        """Return how a tool records that its documents are chunked, else the settings."""
+        if tool.built.chunker is None or not self.holds_documents(tool):
+            return self.new_chunker_settings(tool)
+        return ChunkerSettings.from_json(tool.built.chunker) or self.new_chunker_settings(tool)
+
+    def remember_own_build(self, tool: Tool) -> None:
+        """Keep in the user's data folder what an index among documents is built anew with, if that is beyond limits."""
+        if not self._paths.is_among_documents:
+            return
+        scanner, chunker = ScanSettings.from_settings(self._settings), self.new_chunker_settings(tool)
+        is_harmless = scanner.limited(ScanSettings.from_settings(Settings())) == scanner
+        own_build = OwnBuild(
+            chunker=None if _is_within_limits(chunker) else chunker.to_json(),
+            scanner=None if is_harmless else scanner.to_json(),
+            include=load_own_build(self._paths).include,
+        )
+        save_own_build(self._paths, own_build)
 
     def embedder_of(self, tool: Tool) -> Embedder | None:
         """Return the embedder of a tool's vectors; None if the tool has none, or if its embedder cannot be used.
@@ -199,18 +253,21 @@ class ToolConfig:
             return ""
         return lost_reason(recorded or "", self.embedder())
 
-    def build_info(self, tool: Tool, *, needs_embedder: bool = True) -> BuildInfo:
-        """Return what a tool records after an import of its changes; without `needs_embedder`, that may be away."""
+    def build_info(self, tool: Tool, *, asks_embedder: bool = True) -> BuildInfo:
+        """Return what a tool records after an import of its changes; see `new_build_info`."""
         if not self.holds_documents(tool):
-            return self.new_build_info(tool, needs_embedder=needs_embedder)
+            return self.new_build_info(tool, asks_embedder=asks_embedder)
         built, recorded = tool.built, self._recorded_embedder(tool)
         embedding = built.embedding
         if recorded is None:
             recorded, embedding = built.embedder, None
             with suppress(EmbedderError):  # a model that must be asked for its size may be away
                 embedder = self.embedder_of(tool)
-                recorded, embedding = (embedder.name, self._embedding_record()) if embedder else ("none", None)
-        info = self._build_info(self.chunker_settings(tool), self.scan_settings(tool), recorded, embedding)
+                if name := _recordable_name(embedder, asks_embedder=asks_embedder):
+                    recorded, embedding = name, self._embedding_record() if embedder else None
+        info = self._build_info(
+            self._recorded_chunker_settings(tool), self._recorded_scan_settings(tool), recorded, embedding
+        )
         return BuildInfo(
             words=built.words or info.words,
             grams=built.grams or info.grams,
@@ -220,6 +277,7 @@ class ToolConfig:
             scanner=info.scanner,
             embedding=info.embedding,
             lacks_vectors=built.lacks_vectors,
+            plugin_suffixes=sorted(_recorded_plugin_suffixes(tool).union(info.plugin_suffixes or ())) or None,
             other=built.other,
         )
 
@@ -261,7 +319,7 @@ class ToolConfig:
 
         Without `vectors`, the embedder does not matter and is not loaded.
         """
-        changed = {}
+        changed, unread_notices = {}, self._unread_notices(tools)
         for tool in tools:
             parts = self.differences(tool, vectors=vectors)
             if "embedder" in parts and (self.is_lexical(tool) or self.embedder_problem(tool)):
@@ -269,20 +327,44 @@ class ToolConfig:
             if parts:
                 changed[tool.name] = parts
         if not changed:
-            return []
+            return unread_notices
         first = next(tool for tool in tools if tool.name in changed)
         parts = sorted({part for names in changed.values() for part in names})
         are, keeps = ("was", "keeps it") if len(changed) == 1 else ("were", "keep it")
         return [
             f"{', '.join(changed)} {are} built with a different {' and '.join(parts)} and {keeps}."
-            f" To use the current settings: {self.rebuild_command(first)}"
+            f" To use the current settings: {self.rebuild_command(first)}",
+            *unread_notices,
         ]
+
+    def _unread_notices(self, tools: Sequence[Tool]) -> list[str]:
+        """Return a notice if files of an index among documents are no longer read, because it may not choose them."""
+        if not self._paths.is_among_documents:
+            return []
+        for tool in tools:
+            recorded = self._recorded_scan_settings(tool)
+            keys = recorded.differences(self._limit_scan_settings(tool, recorded))
+            command = commands.rebuild_command(self._paths, tool)
+            endings = named_endings(tool.options.include)
+            if unread_endings := sorted({*endings} - {*self._limit_endings(tool, endings)}):
+                keys, command = unread_endings, commands.include_command(self._paths, tool)
+            if keys:
+                return [
+                    f"Some files of {tool.name} stay as they were indexed, because its own index may not choose"
+                    f" {', '.join(keys)}. To read them again, set that yourself: {command}"
+                ]
+        return []
 
     def rebuild_command(self, tool: Tool) -> str:
         """Return the command that builds a tool with the current settings, or only its vectors if that is enough."""
         if self.differences(tool) == ["embedder"]:
             return self.vector_command(tool)
         return commands.rebuild_command(self._paths, tool)
+
+    @property
+    def is_default_library(self) -> bool:
+        """Whether this is the user's default library because nothing named one."""
+        return not self._paths.is_explicit
 
     def enable_command(self, tool: Tool) -> str:
         """Return the command that shows a tool to assistants again."""
@@ -342,6 +424,7 @@ class ToolConfig:
             embedder_name,
             scanner.to_json(),
             embedding,
+            plugin_suffixes=(list(plugin_suffixes()) or None) if scanner.extensions is None else None,
         )
 
     def _build_embedder(self, provider: str) -> Embedder | None:
@@ -374,6 +457,25 @@ class ToolConfig:
             "provider": embedders.select_provider(provider).name,
             **{name: arguments[name] for name in model_arguments(provider)},
         }
+
+
+def _recordable_name(embedder: Embedder | None, *, asks_embedder: bool) -> str | None:
+    """Return the name that a tool records; without `asks_embedder`, None if its service would be asked for a size."""
+    if embedder is None:
+        return "none"
+    if asks_embedder:
+        return embedder.name
+    remote = as_remote(embedder)
+    if remote is not None and not remote.is_size_known:
+        return None
+    with suppress(EmbedderError):  # a model that is not on this machine
+        return embedder.name
+    return None
+
+
+def _recorded_plugin_suffixes(tool: Tool) -> set[str]:
+    """Return the suffixes that a tool records as those of readers from other packages."""
+    return {suffix for suffix in tool.built.plugin_suffixes or () if isinstance(suffix, str)}
 
 
 def _is_within_limits(chunker: ChunkerSettings) -> bool:

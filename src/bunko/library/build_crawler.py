@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from bunko.observer import Observer
 from bunko.protocols import Store
+from bunko.runtime.observer import Observer
 from bunko.settings import Settings
 from bunko.sources.web.crawl import Crawler
 from bunko.sources.web.fetch import Fetcher
@@ -41,6 +41,7 @@ def open_crawler(
             agent=crawl.user_agent,
             ttl=crawl.robots_txt_cache_ttl,
             respect=crawl.respect_robots_txt,
+            unreachable=settings.web.robots_unreachable,
             max_delay=crawl.max_crawl_delay,
         )
         safe_browsing = None
@@ -53,7 +54,6 @@ def open_crawler(
                     timeout=safety.timeout,
                     fail_open=safety.fail_open,
                     base_url=safety.base_url,
-                    guard=guard,
                 )
             )
         visitor = Visitor(

@@ -13,7 +13,7 @@ from bunko.text.dates import local_date
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from bunko.records import ListedDocument
+    from bunko.types.records import ListedDocument
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,9 +19,9 @@ from bunko.library.assistant_names import (
     shown_name,
 )
 from bunko.protocols import Index, Store
+from bunko.runtime.timing import now
 from bunko.sources import find_kind
 from bunko.text.labels import clean_label
-from bunko.timing import now
 from bunko.types import Tool
 from bunko.types.build_info import NOT_BUILT
 from bunko.types.tool_options import NO_OPTIONS, Extract, ToolOptions
@@ -95,32 +96,78 @@ def resolve_tool(store: Store, name: str | None) -> Tool:
     return candidates[0]
 
 
-def add_tool(
-    store: Store,
-    name: str,
-    description: str,
-    source: Path | None,
-    *,
-    kind: str = "folder",
-    options: ToolOptions = NO_OPTIONS,
-) -> Tool:
-    """Register a folder or file as a tool, or a tool of web pages, which has no source; nothing is imported yet."""
-    existing_tools = tools(store)
-    _check_name(existing_tools, name)
-    tool = Tool(name, kind, _check_description(description), _resolve_source(kind, source), created_at=now())
-    return store.tools.put(_with_alias(replace(tool, options=options), existing_tools))
-
-
 def _with_alias(tool: Tool, existing_tools: Sequence[Tool]) -> Tool:
     return replace(tool, options=replace(tool.options, alias=choose_alias(tool.name, existing_tools)))
 
 
-def copy_tool(store: Store, tool: Tool) -> Tool:
-    """Register a copy of another library's tool; nothing is imported yet."""
-    existing_tools = tools(store)
-    _check_name(existing_tools, tool.name)
-    tool = _with_alias(tool, existing_tools)
-    return store.tools.put(replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built=NOT_BUILT))
+class Tools:
+    """The tools of a library, to list, add and change; nothing is imported here."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self) -> list[Tool]:
+        """Return all tools, sorted by name."""
+        return tools(self._store)
+
+    def get(self, name: str) -> Tool:
+        """Return the tool of a name, its own or the one that assistants see, or raise an error that lists all tools."""
+        return _get_tool(self(), name)
+
+    def add(
+        self,
+        name: str,
+        description: str,
+        source: Path | None,
+        *,
+        kind: str = "folder",
+        options: ToolOptions = NO_OPTIONS,
+    ) -> Tool:
+        """Register a folder or file as a tool, or a tool of web pages, which has no source; nothing is imported yet."""
+        existing_tools = self()
+        _check_name(existing_tools, name)
+        _check_patterns((*options.include, *options.exclude))
+        tool = Tool(name, kind, _check_description(description), _resolve_source(kind, source), created_at=now())
+        return self._store.tools.put(_with_alias(replace(tool, options=options), existing_tools))
+
+    def copy(self, tool: Tool) -> Tool:
+        """Register a copy of another library's tool; nothing is imported yet."""
+        existing_tools = self()
+        _check_name(existing_tools, tool.name)
+        tool = _with_alias(tool, existing_tools)
+        new = replace(tool, id=0, created_at=now(), imported_at="", checked_at="", built=NOT_BUILT)
+        return self._store.tools.put(new)
+
+    def update(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        source: Path | None = None,
+        include: Sequence[str] | None = None,
+        exclude: Sequence[str] | None = None,
+        extract: Extract | None = None,
+    ) -> Tool:
+        """Change a tool's description, source or options; the next import applies them to the index."""
+        tool = self.get(name)
+        _check_patterns((*(include or ()), *(exclude or ())))
+        options = tool.options
+        options = replace(
+            options,
+            include=options.include if include is None else tuple(include),
+            exclude=options.exclude if exclude is None else tuple(exclude),
+            extract=extract or options.extract,
+        )
+        tool = replace(tool, options=options)
+        if description is not None:
+            tool = replace(tool, description=_check_description(description))
+        if source is not None:
+            tool = replace(tool, source=_resolve_source(tool.kind, source))
+        return self._store.tools.put(tool)
+
+    def set_active(self, name: str, *, active: bool) -> Tool:
+        """Show a tool to assistants or hide it; its index stays."""
+        return self._store.tools.put(replace(self.get(name), active=active))
 
 
 def adapt_foreign_tool(
@@ -156,33 +203,6 @@ def adapt_foreign_tool(
     )
 
 
-def update_tool(
-    store: Store,
-    name: str,
-    *,
-    description: str | None = None,
-    source: Path | None = None,
-    include: Sequence[str] | None = None,
-    exclude: Sequence[str] | None = None,
-    extract: Extract | None = None,
-) -> Tool:
-    """Change a tool's description, source or options; the next import applies them to the index."""
-    tool = get_tool(store, name)
-    options = tool.options
-    options = replace(
-        options,
-        include=options.include if include is None else tuple(include),
-        exclude=options.exclude if exclude is None else tuple(exclude),
-        extract=extract or options.extract,
-    )
-    tool = replace(tool, options=options)
-    if description is not None:
-        tool = replace(tool, description=_check_description(description))
-    if source is not None:
-        tool = replace(tool, source=_resolve_source(tool.kind, source))
-    return store.tools.put(tool)
-
-
 def rename_tool(store: Store, name: str, new_name: str) -> Tool:
     """Give a tool and its unfinished rebuild another name; documents, vectors and index stay as they are."""
     tool = get_tool(store, name)
@@ -198,11 +218,6 @@ def rename_tool(store: Store, name: str, new_name: str) -> Tool:
     ]
     store.tools.rename(renamed, *shadows)
     return renamed
-
-
-def set_tool_active(store: Store, name: str, *, active: bool) -> Tool:
-    """Show a tool to assistants or hide it; its index stays."""
-    return store.tools.put(replace(get_tool(store, name), active=active))
 
 
 def delete_tool(store: Store, name: str) -> None:
@@ -259,6 +274,17 @@ def _is_letter(char: str) -> bool:
 def clean_description(description: str) -> str:
     """Return a description as assistants may see it, whoever wrote it."""
     return clean_label(description, MAX_DESCRIPTION_LENGTH)
+
+
+def _check_patterns(patterns: Sequence[str]) -> None:
+    """Raise an error if a pattern leads out of the folder; with only such ones, an import would empty the tool."""
+    for pattern in patterns:
+        parts = re.split(r"[/\\]", pattern.strip().removeprefix("!"))
+        if not pattern.strip() or "\0" in pattern or {".", ".."} & set(parts) or re.fullmatch(r"~|[A-Za-z]:", parts[0]):
+            raise SettingsError(
+                f"{pattern[:200]!r} matches no file in the folder of a tool",
+                hint="Write patterns from the folder of the tool on: *.md or guide/**.",
+            )
 
 
 def _check_description(description: str) -> str:

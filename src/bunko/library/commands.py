@@ -42,6 +42,12 @@ def enable_command(paths: LibraryPaths, tool: Tool) -> str:
     return f"bunko tool enable -n {shlex.quote(tool.name)}{paths.cli_flags()}"
 
 
+def include_command(paths: LibraryPaths, tool: Tool) -> str:
+    """Return the command that chooses again which files a tool includes."""
+    patterns = [argument for pattern in tool.options.include for argument in ("--include", pattern)]
+    return shlex.join(["bunko", "tool", "update", "-n", tool.name, *patterns, *paths.cli_arguments()])
+
+
 def move_command(paths: LibraryPaths, tool: Tool) -> str:
     """Return the command that tells a tool where its folder or file is now."""
     if paths.docs_dir is not None:

@@ -1,4 +1,4 @@
-"""Find what of a library the current folder is: a folder with its own index, the folder of a tool, or one below it."""
+"""Map the current folder to a tool: a folder with its own index, the folder of a tool, or one below it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bunko.library import catalog
+from bunko.library.add import names_files
 from bunko.library.paths import paths_for_docs
-from bunko.protocols import Store
-from bunko.records import Filter
 from bunko.types import Tool
+from bunko.types.records import Filter
+
+if TYPE_CHECKING:
+    from bunko.library.library import Library
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +39,9 @@ def find_indexed_folder(folder: Path) -> Path | None:
     return None
 
 
-def find_scope(store: Store, folder: Path) -> FolderScope | None:
+def find_scope(library: Library, folder: Path) -> FolderScope | None:
     """Return the active tool with the deepest folder that contains this one; None if there is none."""
-    tool = _innermost_tool([tool for tool in catalog.tools(store) if tool.active], folder)
+    tool = _innermost_tool([tool for tool in library.tools() if tool.active], folder)
     if tool is None:
         return None
     below = folder.relative_to(tool.source).as_posix()
@@ -46,18 +49,21 @@ def find_scope(store: Store, folder: Path) -> FolderScope | None:
         return FolderScope(tool.name, folder)
     path = f"{_escape_glob(below)}/**"
     # A folder without documents, such as an excluded one, would always give no results.
-    if store.documents.select(tool.id, Filter(path)):
+    if library.documents.stored.select(tool.id, Filter(path)):
         return FolderScope(tool.name, folder, path)
     return FolderScope(tool.name, Path(tool.source))
 
 
-def disabled_tool_of(store: Store, folder: Path) -> Tool | None:
+def disabled_tool_of(library: Library, folder: Path) -> Tool | None:
     """Return the disabled tool with the deepest folder that contains this one; None if there is none."""
-    return _innermost_tool([tool for tool in catalog.tools(store) if not tool.active], folder)
+    return _innermost_tool([tool for tool in library.tools() if not tool.active], folder)
 
 
 def _innermost_tool(tools: Sequence[Tool], folder: Path) -> Tool | None:
-    containing = [tool for tool in tools if tool.source and folder.is_relative_to(tool.source)]
+    # A tool of single files does not stand for their folder, which may be the home folder.
+    containing = [
+        tool for tool in tools if tool.source and folder.is_relative_to(tool.source) and not names_files(tool)
+    ]
     return max(containing, key=lambda tool: len(Path(tool.source).parts), default=None)
 
 

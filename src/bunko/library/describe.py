@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from bunko.records import ChunkRow
 from bunko.search.keyphrases import Phrase
 from bunko.sources import section_of
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.language import detect_language
 from bunko.types import Tool
+from bunko.types.records import ChunkRow
 
 Language = Literal["ja", "en"]
 # Assistants read every description with every call.

@@ -28,10 +28,12 @@ def disabled_notices(store: Store, config: ToolConfig, searched: Sequence[Tool])
 def no_tool_error(store: Store, config: ToolConfig, kinds: Sequence[str]) -> UnknownName:
     """Return the error for a search of some kinds of which no tool is active."""
     kind = find_kind(kinds[0])
+    import_hint = f"Import one with: {kind.import_command if kind else 'bunko import'}."
+    other_library = " If another library has one, name it with --library DIR." if config.is_default_library else ""
     disabled = [tool for tool in catalog.tools(store) if tool.kind in kinds]
     return UnknownName(
         f"This library has no active tool of kind {' or '.join(kinds)}",
-        hint=_enable_hint(config, disabled) or f"Import one with: {kind.import_command if kind else 'bunko import'}.",
+        hint=_enable_hint(config, disabled) or import_hint + other_library,
     )
 
 

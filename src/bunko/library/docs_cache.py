@@ -10,7 +10,7 @@ from bunko.errors import SettingsError
 from bunko.library.paths import user_data_folder
 from bunko.library.user_secret import load_or_create_secret
 from bunko.protocols import CacheStore
-from bunko.records import LoggedSearch
+from bunko.types.records import LoggedSearch
 
 
 class DocsCache:

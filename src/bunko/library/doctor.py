@@ -167,14 +167,6 @@ def check_search(
     return findings
 
 
-def search_problems(
-    store: Store, view: IndexView, tool: Tool, embedder: Embedder | None, *, per_language: int
-) -> list[str]:
-    """Return a message for each language and mode that fails to find texts or could not be checked."""
-    findings = check_search(store, view, tool, embedder, per_language=per_language)
-    return [f"{finding.message}. {finding.hint}" for finding in findings if finding.state != "ok"]
-
-
 class _PrecomputedQueries:
     """An embedder with the vectors of known questions, computed in one call because calls may cost money."""
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bunko.records import NO_FILTER
 from bunko.types import Tool
+from bunko.types.records import NO_FILTER
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from bunko.library.map_layout import Layout, LayoutName
     from bunko.protocols import Store
-    from bunko.records import ListedDocument
+    from bunko.types.records import ListedDocument
 
 _FORMAT_VERSION = 1
 _MAX_IN_MEMORY = 4  # a map of 20,000 documents takes a few megabytes
@@ -136,7 +136,7 @@ class DocumentMaps:
             return
         import numpy as np
 
-        from bunko.array_file import save_arrays
+        from bunko.runtime.array_file import save_arrays
 
         layout = computed.layout
         arrays: dict[str, Any] = {
@@ -145,8 +145,9 @@ class DocumentMaps:
         }  # fmt: skip
         with suppress(OSError):
             save_arrays(
-                self._path(key), arrays, format_version=_FORMAT_VERSION, stamp={"tools": computed.stamp}, durable=False
-            )
+                self._path(key), arrays, format_version=_FORMAT_VERSION, stamp={"tools": computed.stamp}, durable=False,
+                mode=self._store.files.mode(),
+            )  # fmt: skip
             self._delete_old_files(self._folder)
 
     def _delete_old_files(self, folder: Path) -> None:
@@ -161,7 +162,7 @@ class DocumentMaps:
         """Return a map that was kept, or None; a damaged one is computed again."""
         if self._folder is None:
             return None
-        from bunko.array_file import DamagedArrayFile, load_arrays
+        from bunko.runtime.array_file import DamagedArrayFile, load_arrays
 
         try:
             arrays, stamp = load_arrays(self._path(key), format_version=_FORMAT_VERSION, verify_checksum=True)
@@ -187,7 +188,7 @@ def _read_map(arrays: dict[str, npt.NDArray[Any]], stamp: dict[str, Any], embedd
 
 def _tool_ids(path: Path) -> set[int]:
     """Return the tools of a file; none if it is damaged."""
-    from bunko.array_file import DamagedArrayFile, load_arrays
+    from bunko.runtime.array_file import DamagedArrayFile, load_arrays
 
     try:
         _, stamp = load_arrays(path, format_version=_FORMAT_VERSION, verify_checksum=False)

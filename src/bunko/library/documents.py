@@ -11,12 +11,12 @@ from bunko.library import catalog
 from bunko.library.addresses import parse_address, parse_short_address
 from bunko.library.find_document import FoundDocument, find_document
 from bunko.library.search import Searcher
-from bunko.protocols import Store
-from bunko.records import NO_FILTER, Filter, ListedDocument, StoredDocument
+from bunko.protocols import DocumentReader, Store
 from bunko.search.citations import CitationCheck
 from bunko.search.paging import Cursor, check_cursor, parse_cursor
 from bunko.search.reading import OutlineHeading, Reading, ReadRequest, outline, read_part
 from bunko.types import Tool
+from bunko.types.records import NO_FILTER, Filter, ListedDocument, StoredDocument
 
 Sort = Literal["newest", "name"]
 
@@ -47,6 +47,11 @@ class Documents:
 
     def __init__(self, store: Store, searcher: Searcher) -> None:
         self._store, self._searcher = store, searcher
+        self.stored: DocumentReader = store.documents  # as they are, by the ids of tools
+
+    def is_empty(self) -> bool:
+        """Return whether no tool has a document."""
+        return not any(self.stored.uris(tool.id, limit=1) for tool in catalog.tools(self._store))
 
     def read(self, request: ReadRequest, *, kinds: Sequence[str] = ()) -> Reading:
         """Return a document, or the part of it that a request names."""
@@ -75,7 +80,7 @@ class Documents:
     def list_documents(self, request: ListRequest) -> Listing:
         """Return a page of the documents that match a filter."""
         tools = self._searcher.select_fresh_tools(request.tool, request.kinds)
-        where = self._searcher.requests.resolve_filter(request.where)
+        where = self._searcher.planner.resolve_filter(request.where)
         documents = [(tool, document) for tool in tools for document in self._store.documents.find(tool.id, where)]
         documents.sort(key=lambda item: (item[1].uri, item[0].name))
         if request.sort == "newest":

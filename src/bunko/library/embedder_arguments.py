@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bunko import embedders
-from bunko.embedders import as_remote
+from bunko.embedders import as_remote, unavailable_reason
 from bunko.embedders.names import display_name
 from bunko.errors import EmbedderError
 from bunko.protocols import Embedder
@@ -76,7 +76,7 @@ def missing_reason(recorded: str, embedder: Embedder | None) -> str:
     """Return what the embedder in the settings lacks and how to get it, if it is the recorded one; else nothing."""
     if embedder is None or embedder.is_remote or display_name(embedder.label) != display_name(recorded):
         return ""
-    return embedder.unavailable_reason()
+    return unavailable_reason(embedder)
 
 
 def model_arguments(provider: str) -> list[str]:

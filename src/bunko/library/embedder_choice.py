@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from bunko.library.build_config import ToolConfig
 from bunko.library.embedder_arguments import is_earlier_model, missing_reason
 from bunko.library.outages import Outages
 from bunko.protocols import Embedder
-from bunko.search.request import RankRequest
 from bunko.types import Tool
 
 
@@ -64,10 +62,3 @@ def embedder_remedy(tool_config: ToolConfig, tool: Tool) -> str:
 def words_only_notice(reason: str) -> str:
     """Return a notice for a search whose embedder failed."""
     return f"Only words were searched, because the embedder failed: {reason.rstrip('.')}."
-
-
-def with_noise_floor(request: RankRequest, embedder: Embedder) -> RankRequest:
-    """Return a request without unrelated vectors: reciprocal rank fusion would count them like any other."""
-    if request.mode != "hybrid" or request.fusion != "rrf" or request.similarity_threshold is not None:
-        return request
-    return replace(request, similarity_threshold=1 - embedder.noise_floor)

@@ -10,6 +10,7 @@ from bunko.embedders import embed_and_check
 from bunko.embedders.provider import Provider
 from bunko.errors import EmbedderError, UnknownName
 from bunko.library.embedder_arguments import build_embedder, embedder_arguments
+from bunko.runtime.installation import install_command
 from bunko.settings import Settings
 
 # The same statement in both languages, and a different one: a bilingual model places the first two close together.
@@ -69,9 +70,9 @@ def _provider_status(settings: Settings, name: str, provider: Provider, is_used:
         name,
         provider.description,
         is_used,
-        embedder.unavailable_reason(),
+        embedders.unavailable_reason(embedder),
         _model_name(embedder.label, embedder_arguments(settings, selected_name).get("model")),
-        f'pip install "bunko[{provider.extra}]"' if provider.extra else "",
+        install_command(provider.extra) if provider.extra else "",
         provider.key_name,
         embedder.is_remote,
     )
@@ -89,7 +90,7 @@ def try_embedder(settings: Settings, provider: str) -> EmbedderTrial:
     if embedder is None:
         names = ", ".join((*embedders.all_providers(), *embedders.all_aliases()))
         raise UnknownName(f"{provider!r} is not an embedding provider", hint=f"Choose one of: {names}.")
-    if missing := embedder.unavailable_reason():
+    if missing := embedders.unavailable_reason(embedder):
         raise EmbedderError(f"{provider} is not available", hint=missing)
     start = perf_counter()
     vectors = embed_and_check(embedder, [JAPANESE_SENTENCE, ENGLISH_SENTENCE, OTHER_SENTENCE])

@@ -13,9 +13,9 @@ from bunko.library import catalog
 from bunko.library.assistant_names import file_name
 from bunko.library.build_config import ToolConfig, has_vectors
 from bunko.library.importing import Importer
-from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Store
-from bunko.timing import now
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.timing import now
 from bunko.types import Report, Tool
 from bunko.types.build_info import BuildInfo
 

@@ -15,14 +15,17 @@ from bunko.library.document_files import document_file
 from bunko.protocols import Store
 from bunko.readers.outline import unify_line_ends
 from bunko.readers.places import place_of
-from bunko.records import NO_FILTER, ListedDocument, StoredDocument
 from bunko.search.citations import Citation, parse_citation
 from bunko.search.reading import section_lines
 from bunko.search.wiki_links import resolve_wiki_link
 from bunko.sources import find_kind
 from bunko.types import Tool
+from bunko.types.records import NO_FILTER, ListedDocument, StoredDocument
 
 _WIKI_LINK = re.compile(r"!?\[\[.+\]\]|\(\(.+\)\)")
+_PLAIN_NAME = re.compile(
+    r"[^/\\:\[\]\n]{1,200}(?<!\.\w\w)(?<!\.\w\w\w)(?<!\.\w\w\w\w)"
+)  # without folders or an extension
 # As compilers, editors and grep write it: path:12, path:12-30 or path:12:5 with a column.
 _LINE_SUFFIX = re.compile(r"(?P<path>.+?):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})|:\d{1,9})?:?", re.DOTALL)
 _WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
@@ -103,7 +106,7 @@ def find_document(store: Store, tools: Sequence[Tool], location: str) -> FoundDo
     """Return a document of these tools by its path, URL, memo id or wiki link, or by a citation of it.
 
     A path may be absolute, or the end of a path, with or without its extension, if that names one document only. Lines
-    or a heading may follow it: path:L12-L30, path:12, path#heading.
+    or a heading may follow it: path:L12-L30, path:12, path#heading. A name that no path has may be a title or an alias.
     """
     if _WIKI_LINK.fullmatch(location):
         return _follow_link(store, tools, location)
@@ -163,11 +166,17 @@ def _path_in_folder(tool: Tool, path: str) -> str:
 
 def _follow_link(store: Store, tools: Sequence[Tool], link: str) -> FoundDocument:
     """Return the document that a wiki link leads to, and the lines of the heading or block it names."""
+    if document := _linked_document(store, tools, link):
+        return document
+    raise UnknownName(f"{link[:200]!r} leads to no document", hint="Search for the words of the link.")
+
+
+def _linked_document(store: Store, tools: Sequence[Tool], link: str) -> FoundDocument | None:
     for tool in tools:
         target = resolve_wiki_link(store, tool.id, link)
         if target is not None and (document := store.documents.get(tool.id, target.uri)) is not None:
             return FoundDocument(tool, document, parse_citation(target.citation) if target.first_line else None)
-    raise UnknownName(f"{link[:200]!r} leads to no document", hint="Search for the words of the link.")
+    return None
 
 
 def _find_by_end(store: Store, tools: Sequence[Tool], location: str, names: Sequence[_Name]) -> FoundDocument:
@@ -187,10 +196,13 @@ def _find_by_end(store: Store, tools: Sequence[Tool], location: str, names: Sequ
         for tool, entry in matches:
             if (document := store.documents.get(tool.id, entry.uri)) is not None:
                 return FoundDocument(tool, document, _cite(document, name))
+    # Not for what looks like a path: titles and aliases stand in the texts, and all of them are read.
+    if _PLAIN_NAME.fullmatch(location) and (named := _linked_document(store, tools, location)):
+        return named
     near_paths = _near_paths(names[-1].path, [entry.uri for _, entry in listed])
     raise UnknownName(
         f"There is no document or passage {location[:200]!r}",
-        hint=f"Did you mean {' or '.join(near_paths)}?"
+        hint=f"Did you mean {' or '.join(map(repr, near_paths))}?"
         if near_paths
         else "Give a path or citation as a search returned it.",
     )

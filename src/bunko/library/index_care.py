@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from bunko.errors import BunkoError, IndexFailure
 from bunko.library import catalog
 from bunko.library.importing import Importer
-from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index, Store
-from bunko.records import IndexState
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.types import Tool
+from bunko.types.records import IndexState
 
 
 @dataclass(frozen=True, slots=True)

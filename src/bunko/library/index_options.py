@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
+import shlex
 from pathlib import Path
 
 from bunko.indexes.options import ChromaOptions, EngineOptions, MilvusOptions
@@ -24,8 +23,7 @@ def engine_options(paths: LibraryPaths, settings: Settings, folder: Path | None)
     chroma, milvus = settings.chromadb, settings.milvus
     if folder is not None and paths.is_among_documents:
         # These engines read their files without checking them, and a folder of documents may come from somebody else.
-        digest = hashlib.sha256(os.fsencode(os.path.realpath(paths.database))).hexdigest()[:16]
-        folder = user_data_folder() / "indexes" / digest
+        folder = user_data_folder() / "indexes" / paths.digest()[:16]
     chosen_folder = settings.storage.chromadb_persist_dir
     chroma_folder = Path(chosen_folder).expanduser().absolute() if chosen_folder else folder and folder / _CHROMA_FOLDER
     milvus_uri = milvus.uri or (str(folder / _MILVUS_FILE) if folder else "")
@@ -45,6 +43,7 @@ def engine_options(paths: LibraryPaths, settings: Settings, folder: Path | None)
             construction_ef=chroma.hnsw_construction_ef,
             search_ef=chroma.hnsw_search_ef,
             links=chroma.hnsw_M,
+            library_flags=f" {shlex.join(paths.cli_arguments())}",
         ),
         MilvusOptions(
             uri=milvus_uri,

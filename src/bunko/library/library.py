@@ -10,26 +10,27 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
 from bunko import indexes
+from bunko.errors import BunkoError
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig
-from bunko.library.catalog import ToolNames
+from bunko.library.catalog import ToolNames, Tools
 from bunko.library.document_map import DocumentMaps
 from bunko.library.embedder_arguments import build_reranking
-from bunko.library.import_mode import ImportMode, ImportOptions
-from bunko.library.importing import Importer
+from bunko.library.importing import Importer, ImportMode, ImportOptions
 from bunko.library.index_options import engine_options, index_folder
-from bunko.library.limit_store import limit_store
+from bunko.library.limit_store import limit_store, refuse_all
 from bunko.library.llm import ChatModels
 from bunko.library.outages import Outages
-from bunko.library.page import Page, Pager
+from bunko.library.page import Page
 from bunko.library.paths import LibraryPaths
+from bunko.library.refresh import Refresher
 from bunko.library.search import Searcher
-from bunko.observer import NO_OBSERVER, Observer
-from bunko.protocols import Embedder, IndexView, Store
-from bunko.records import NO_FILTER, Filter
-from bunko.search.request import RankingOptions, RankRequest, SearchRequest
+from bunko.protocols import DomainStore, Embedder, IndexView, LibraryStorage, OutboxStore, StatsStore, Store
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.search.request import RankRequest, SearchRequest
 from bunko.settings import Settings
 from bunko.types import Answer, Hit, Mode, Report, Text, Tool
+from bunko.types.records import NO_FILTER, Filter
 from bunko.types.tool_options import Extract, ToolOptions
 
 if TYPE_CHECKING:
@@ -38,18 +39,23 @@ if TYPE_CHECKING:
 
     from bunko.library.ask import Asker
     from bunko.library.assistant_names import AssistantNames
+    from bunko.library.audit import AuditLog
     from bunko.library.documents import Documents
     from bunko.library.export import PackTransfer
     from bunko.library.index_care import IndexCare
     from bunko.library.maintenance import Maintenance
+    from bunko.library.overview import Overview
     from bunko.library.reembed import Reembedder
     from bunko.library.scan_settings import ScanSettings
     from bunko.library.status import LibraryStatus, ToolDetails
+    from bunko.library.tokens import Tokens
     from bunko.library.web import WebCollector
-    from bunko.records import DatedDocument, LoggedSearch, StoredDocument
     from bunko.search.citations import CitationCheck
     from bunko.search.passages import Passage
+    from bunko.settings import LoadedSettings
     from bunko.types.answers import CheckedAnswer
+    from bunko.types.ranking import OptionValue
+    from bunko.types.records import DatedDocument, StoredDocument
 
 
 class Library:
@@ -65,28 +71,68 @@ class Library:
         notices: tuple[str, ...] = (),
         created_paths: tuple[Path, ...] = (),  # the file and folders created by opening it
         setting_origins: Mapping[str, str] = MappingProxyType({}),  # where each setting that is not a default is from
+        current_folder_notices: tuple[str, ...] = (),  # which settings its files set; for the terminal
+        settings_file: Path | None = None,  # the one that --config named
+        reload_settings: Callable[[], LoadedSettings] | None = None,  # reads what a new start would
     ) -> None:
         self.paths, self.settings, self.store, self.read_only = paths, settings, store, read_only
+        self.tools = Tools(store)
         self.notices, self.created_paths, self.setting_origins = notices, created_paths, setting_origins
+        self.current_folder_notices = current_folder_notices
+        self.settings_file, self.reload_settings = settings_file, reload_settings
         # An index of a store that ends with its process is kept nowhere.
         folder = index_folder(paths, settings) if store.is_persistent else None
         index = indexes.build(settings.index.kind, store, folder, engine_options(paths, settings, folder))
         tool_config = ToolConfig(paths, settings, store)
         outages = Outages(store, read_only=read_only)
-        importer = Importer(
-            paths, store, tool_config, index, outages,
-            read_only=read_only, refresh_interval=settings.search.freshness_seconds,
-            wait_seconds=settings.search.freshness_wait_seconds,
+        importer = Importer(paths, store, tool_config, index, outages, read_only=read_only)
+        refresher = Refresher(
+            paths, store, tool_config, importer,
+            refresh_interval=settings.search.freshness_seconds, wait_seconds=settings.search.freshness_wait_seconds,
         )  # fmt: skip
         chat_models, reranking = ChatModels(settings, store), build_reranking(settings)
         self._build_searcher: Callable[[Store], Searcher] = lambda searched_store: Searcher(
-            settings, searched_store, tool_config, index, importer.refresher, outages, importer.missing_vectors,
+            settings, searched_store, tool_config, index, refresher, outages, importer.missing_vectors,
             chat_models, reranking, read_only=read_only, notices=notices,
         )  # fmt: skip
         searcher = self._build_searcher(store)
         self._index, self._tool_config, self._importer = index, tool_config, importer
-        self._refresher, self._chat_models, self._searcher = importer.refresher, chat_models, searcher
-        self._pager, self.maps = Pager(searcher, chat_models), DocumentMaps(store, folder)
+        self._refresher, self._chat_models, self.searches = refresher, chat_models, searcher
+        self.maps = DocumentMaps(store, folder)
+
+    @property
+    def storage(self) -> LibraryStorage:
+        """Where the library is kept, and when it changes there."""
+        return self.store
+
+    @property
+    def stats(self) -> StatsStore:
+        """Counts, sizes and lists of the documents of each tool."""
+        return self.store.stats
+
+    @property
+    def outbox(self) -> OutboxStore:
+        """What bots have promised to answer."""
+        return self.store.outbox
+
+    @property
+    def domains(self) -> DomainStore:
+        """The domains that bots may add pages from."""
+        return self.store.domains
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """The tokens of clients, and what each allows."""
+        from bunko.library.tokens import Tokens
+
+        return Tokens(self.store)
+
+    @cached_property
+    def audit(self) -> AuditLog:
+        """Who changed what."""
+        from bunko.library.audit import AuditLog
+
+        return AuditLog(self.store, limit=self.settings.serve.audit_lines)
 
     @cached_property
     def web(self) -> WebCollector:
@@ -113,14 +159,21 @@ class Library:
         """The documents of the library, to read and to list."""
         from bunko.library.documents import Documents
 
-        return Documents(self.store, self._searcher)
+        return Documents(self.store, self.searches)
 
     @cached_property
     def answers(self) -> Asker:
         """What finds the sources of answers and verifies their citations."""
         from bunko.library.ask import Asker
 
-        return Asker(self.settings, self._tool_config, self._searcher, self._chat_models)
+        return Asker(self.settings, self._tool_config, self.searches, self._chat_models)
+
+    @cached_property
+    def overview(self) -> Overview:
+        """The map, the calendar and the tags of the documents, and selections of them."""
+        from bunko.library.overview import Overview
+
+        return Overview(self)
 
     @cached_property
     def maintenance(self) -> Maintenance:
@@ -140,10 +193,12 @@ class Library:
         """Return the library for somebody who may read only some of its tools; it shares everything with this one."""
         view = copy(self)
         view.store = limit_store(self.store, can_read)
-        view._searcher = self._build_searcher(view.store)
-        view._pager = Pager(view._searcher, self._chat_models)
-        for name in ("answers", "documents"):  # built with the searcher of the whole library
-            view.__dict__.pop(name, None)
+        view.tools = Tools(view.store)
+        view.searches = self._build_searcher(view.store)
+        view._importer, view._index = refuse_all(self._importer), refuse_all(self._index)
+        for name, value in vars(Library).items():
+            if isinstance(value, cached_property):  # built from the whole library
+                view.__dict__.pop(name, None)
         return view
 
     # Searching
@@ -152,11 +207,14 @@ class Library:
         self,
         query: str,
         *,
+        also: Sequence[str] = (),
+        passage: str = "",
         tool: str | Sequence[str] | None = None,
         kinds: Sequence[str] = (),
         mode: Mode | None = None,
         top_k: int | None = None,
         per_document: int | None = None,
+        fill_up: bool = False,
         min_score: float | None = None,
         operators: bool = True,
         where: Filter = NO_FILTER,
@@ -165,19 +223,24 @@ class Library:
         rewrite: bool | None = False,
         rerank: bool = True,
         use_tool_settings: bool = True,
-        **ranking: Unpack[RankingOptions],
+        **ranking: OptionValue,
     ) -> Answer:
         """Search one tool, several, all active ones, or those of some kinds, and return the best hits.
 
-        `per_document` limits the hits of one document: hits of other documents take their place. Without `operators`,
-        quotes and hyphens have no meaning.
+        `also` holds other wordings of the query, as the documents might say it, and `passage` is a sentence as it might
+        stand in the answer: what these find counts, too.
+
+        `per_document` limits the hits of one document: hits of other documents take their place. With `fill_up`, more
+        of them follow where others have too few. Without `operators`, quotes and hyphens have no meaning. Further
+        arguments are options of ranking, such as `vector_weight=0.3`.
         """
         request = SearchRequest(
-            query, tool if tool is None or isinstance(tool, str) else tuple(tool), tuple(kinds), mode, top_k,
-            per_document=per_document, min_score=min_score, operators=operators, where=where, explain=explain,
-            refresh=refresh, rewrite=rewrite, use_tool_settings=use_tool_settings, rerank=rerank, **ranking,
+            query, tool if tool is None or isinstance(tool, str) else tuple(tool), tuple(kinds), tuple(also), passage,
+            mode=mode, top_k=top_k, per_document=per_document, fill_up=fill_up, min_score=min_score,
+            operators=operators, where=where, explain=explain, refresh=refresh, rewrite=rewrite,
+            use_tool_settings=use_tool_settings, rerank=rerank, ranking=ranking,
         )  # fmt: skip
-        return self._searcher.answer(request)
+        return self.searches.answer(request)
 
     def page(
         self,
@@ -191,7 +254,7 @@ class Library:
         `overhead_tokens` estimates what a caller adds to each passage when it renders the page. The observer is told
         of changes that are imported first.
         """
-        return self._pager.page(request, overhead_tokens=overhead_tokens, observer=observer)
+        return self.searches.page(request, overhead_tokens=overhead_tokens, observer=observer)
 
     def ask(self, question: str, *, tool: str | tuple[str, ...] | None = None) -> CheckedAnswer:
         """Answer a question: by the chat model of the settings, its citations verified, else by quoting documents."""
@@ -204,11 +267,11 @@ class Library:
         tools: Sequence[Tool] = (),
         mode: Mode | None = None,
         top_k: int | None = None,
-        **ranking: Unpack[RankingOptions],
+        **ranking: OptionValue,
     ) -> RankRequest:
         """Return how a query would be ranked: arguments override the tools' settings, which override the library's."""
-        request = SearchRequest(query, mode=mode, top_k=top_k, **ranking)
-        return self._searcher.requests.resolve(request, tools)
+        request = SearchRequest(query, mode=mode, top_k=top_k, ranking=ranking)
+        return self.searches.planner.resolve(request, tools)
 
     def passages(
         self,
@@ -221,13 +284,13 @@ class Library:
         join_chunks: bool = True,
     ) -> list[Passage]:
         """Return the passages of hits in the given extent, else in the extent of each hit's tool."""
-        return self._searcher.passages(
+        return self.searches.passages(
             hits, extract, already_returned=already_returned, query=query, max_chars=max_chars, join_chunks=join_chunks
         )
 
     def document_of(self, hit: Hit) -> StoredDocument | None:
         """Return the document of a hit."""
-        return self._searcher.document_of(hit)
+        return self.searches.document_of(hit)
 
     def read(self, location: str, *, tool: str | None = None) -> str:
         """Return the text of a document by its path, URL or memo id, or the cited lines of one (`path:L12-L30`)."""
@@ -243,25 +306,21 @@ class Library:
         self, tool: ToolNames = None, *, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[str, int]]:
         """Return the tags of some tools or all active ones with their document counts, the most frequent first."""
-        return self._searcher.tags(tool, kinds=kinds, where=where)
+        return self.searches.tags(tool, kinds=kinds, where=where)
 
     def recent_documents(
         self, tool: ToolNames = None, *, limit: int = 10, kinds: Sequence[str] = (), where: Filter = NO_FILTER
     ) -> list[tuple[Tool, DatedDocument]]:
         """Return the most recently dated documents that match a filter with their tools, the latest first."""
-        return self._searcher.recent_documents(tool, limit=limit, kinds=kinds, where=where)
+        return self.searches.recent_documents(tool, limit=limit, kinds=kinds, where=where)
 
     def local_time(self) -> datetime:
         """Return the current time in the time zone of the settings, else of the system."""
-        return self._searcher.requests.local_time()
+        return self.searches.planner.local_time()
 
     def log_search(self, query: str, tool: ToolNames = None) -> None:
         """Log a search of a person or an assistant if the settings enable it; never wait for the library."""
-        self._searcher.log.add(query, tool)
-
-    def logged_searches(self) -> list[LoggedSearch]:
-        """Return the logged searches, the most frequent first."""
-        return self.store.cache.logged_searches()
+        self.searches.log.add(query, tool)
 
     def index_view(self, tool_ids: Sequence[int]) -> IndexView:
         """Return the newest state of the index over some tools; call it inside the store's `read_transaction`."""
@@ -321,13 +380,9 @@ class Library:
 
     # Tools and their upkeep
 
-    def tools(self) -> list[Tool]:
-        """Return all tools, sorted by name."""
-        return catalog.tools(self.store)
-
     def assistant_names(self) -> AssistantNames:
         """Return the name of each tool that assistants see, by its real one."""
-        return self._searcher.assistant_names()
+        return self.searches.assistant_names()
 
     def local_tools(self) -> list[Tool]:
         """Return the active tools that this machine imports: all but those of other machines with the same server."""
@@ -335,7 +390,7 @@ class Library:
 
     def add(self, source: str | Path, *, name: str, description: str = "", kind: str = "folder") -> Tool:
         """Add a folder or file as a tool; `import_` or the first search imports it."""
-        return catalog.add_tool(self.store, name, description or name, Path(source).expanduser(), kind=kind)
+        return self.tools.add(name, description or name, Path(source).expanduser(), kind=kind)
 
     def resolve_tool(self, name: str | None) -> Tool:
         """Return the tool of that name, or the only tool if no name is given."""
@@ -384,6 +439,13 @@ class Library:
             save_unsaved(self.store, self._index, self._importer)
         self._index.close()
         self.store.close()
+
+    def __repr__(self) -> str:
+        try:
+            names = ", ".join(tool.name for tool in self.tools()) or "no tools"
+        except BunkoError:
+            names = "closed or not readable"
+        return f"<Library {self.paths.docs_dir or self.paths.display_path}: {names}>"
 
     def __enter__(self) -> Library:
         return self

@@ -6,15 +6,16 @@ import logging
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from bunko.activity import report_lookup
 from bunko.errors import BunkoError
 from bunko.protocols import Store
+from bunko.runtime.activity import report_lookup
 from bunko.settings import Settings
 from bunko.types import Answer
 
 if TYPE_CHECKING:
     from bunko.llm.client import ChatModel
     from bunko.llm.connection import ChatConnection
+    from bunko.llm.rewrite import Rewriting
     from bunko.search.summaries import Summary
 
 _log = logging.getLogger("bunko.library")
@@ -22,8 +23,8 @@ _log = logging.getLogger("bunko.library")
 _MAX_CACHED_ANSWERS = 1000  # of one kind
 _YEAR_SECONDS = 31_536_000.0  # a summary is keyed by its texts, so it does not become outdated
 _NO_MODEL_MESSAGE = (
-    "No chat model is set. Set chat.provider to openrouter, openai, lmstudio or ollama, and its API key: see "
-    "docs/memos.md."
+    "No chat model is set. Choose openrouter or openai, and set its API key, or lmstudio or ollama, for example: "
+    "bunko config set chat.provider ollama"
 )
 
 
@@ -34,14 +35,14 @@ class ChatModels:
         self._settings, self._store = settings, store
         self._chats: dict[str, ChatModel] = {}
 
-    def rewrite_query(self, query: str, enabled: bool | None) -> tuple[str, str]:
-        """Return the rewritten query, or an empty string, and a notice; `enabled=None` follows the settings."""
+    def rewrite_query(self, query: str, enabled: bool | None) -> tuple[Rewriting | None, str]:
+        """Return other words for a query, None if it is not rewritten, and a notice; `enabled=None`: as is set."""
         settings = self._settings.rewrite
         if not (settings.enabled if enabled is None else enabled):
-            return "", ""
+            return None, ""
         chat = self._get_chat("rewrite")
         if chat is None:
-            return "", f"The query was not rewritten. {_NO_MODEL_MESSAGE}"
+            return None, f"The query was not rewritten. {_NO_MODEL_MESSAGE}"
         from bunko.llm.rewrite import rewrite_query
 
         return rewrite_query(query, chat, _AnswerCache(self._store, "rewrite", settings.cache_seconds))

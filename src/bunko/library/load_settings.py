@@ -12,7 +12,7 @@ from bunko.library.paths import LibraryPaths, paths_for_file, paths_for_folder, 
 from bunko.settings import LoadedSettings, Settings, load_settings
 
 if TYPE_CHECKING:
-    from bunko.records import StoreAddress
+    from bunko.types.records import StoreAddress
 
 
 def load_library_settings(
@@ -21,16 +21,21 @@ def load_library_settings(
     environ: Mapping[str, str],
     flags: Mapping[str, object] | None = None,
     config: Path | None = None,
+    current_folder: Path | None = None,
     all_providers: bool = False,
 ) -> LoadedSettings:
     """Load the settings of a library from the folder of its documents, its own folder, or the user's config folder.
 
-    With `all_providers`, the settings of all installed embedding providers are loaded.
+    Files in `current_folder` may set what a documents folder may. With `all_providers`, the settings of all installed
+    embedding providers are loaded.
     """
     user_folder = user_config_folder()
     config_folders = [paths.folder, user_folder]
     if paths.docs_dir is not None:
         config_folders.insert(0, paths.docs_dir)
+    known_folders = [*config_folders, *([config.parent] if config else [])]
+    if current_folder is not None and current_folder.resolve() in {folder.resolve() for folder in known_folders}:
+        current_folder = None
     return load_settings(
         flags=flags or {},
         environ=environ,
@@ -39,6 +44,7 @@ def load_library_settings(
         dotenv_folders=[paths.folder],
         untrusted_folder=paths.docs_dir,
         trusted_folders=[user_folder],
+        current_folder=current_folder,
         all_providers=all_providers,
     )
 
@@ -80,7 +86,7 @@ def check_database_flag(paths: LibraryPaths, loaded: LoadedSettings) -> None:
 
 def store_address(paths: LibraryPaths, settings: Settings) -> StoreAddress:
     """Return where the settings say that a library is stored."""
-    from bunko.records import DatabaseServer, StoreAddress
+    from bunko.types.records import DatabaseServer, StoreAddress
 
     storage = settings.storage
     server = DatabaseServer(storage.url or "", storage.schema, storage.password, storage.pool_size)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bunko.errors import LibraryBusy
-from bunko.observer import Observer
 from bunko.protocols import WriterLock
+from bunko.runtime.observer import Observer
 
 # How often a waiting process tries again, so that it can be cancelled in between.
 _RETRY_SECONDS = 0.2

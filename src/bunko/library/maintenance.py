@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from bunko.errors import IndexFailure, UnknownName
+from bunko.embedders import as_remote
+from bunko.errors import BunkoError, IndexFailure, LibraryUnreachable, UnknownName
 from bunko.library import catalog, commands, doctor
 from bunko.library.build_config import ToolConfig
 from bunko.library.embedder_choice import embedder_remedy
 from bunko.library.importing import Importer
 from bunko.library.lock import hold_lock
+from bunko.library.own_builds import load_own_build, save_own_build
 from bunko.library.paths import LibraryPaths
 from bunko.library.status import LibraryStatus, ToolDetails, library_status, source_state, tool_details
-from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index, Store
-from bunko.records import ChunkRow
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.timing import timer
 from bunko.search.request import tool_search_settings
+from bunko.sources import plugin_errors
 from bunko.types import Tool
+from bunko.types.records import ChunkRow, EmbeddingUsage
 
 if TYPE_CHECKING:
     from bunko.library.describe import DescriptionProposal
     from bunko.library.source_contents import SourceContents
     from bunko.library.tool_routing import RoutingReport
 
+_log = logging.getLogger("bunko.library")
+
+# An import is checked with this many sentences per language, which takes a moment.
+_QUESTIONS = 8
 # Chunks that are read to describe a tool: more would take over a second and add little.
 _SAMPLE_SIZE = 400
 _MIN_SAMPLE_SIZE = 40
@@ -60,7 +69,9 @@ class Maintenance:
 
     def count_importable(self, tool: Tool) -> int:
         """Return how many files or entries an import of a tool would add."""
-        return len(self._tool_config.source(tool).scan({}).added)
+        source = self._tool_config.source(tool)
+        with plugin_errors(tool.kind):
+            return len(source.scan({}).added)
 
     def inspect_source(self, tool: Tool) -> SourceContents:
         """Return what an import of a tool's source would find."""
@@ -73,6 +84,14 @@ class Maintenance:
         from bunko.library.overlaps import overlap_notices
 
         return overlap_notices(self._paths, self._store, self._tool_config, tool, catalog.tools(self._store))
+
+    def check_ready(self) -> None:
+        """Do what every search does first; raise an error if the library or its index does not answer."""
+        if not self._store.files.still_exist():
+            raise LibraryUnreachable(f"{self._store.location} is gone or does not answer")
+        with self._store.read_transaction():
+            if tool_ids := [tool.id for tool in catalog.tools(self._store) if tool.active]:
+                self._index.view(tool_ids)
 
     def diagnose(self) -> list[doctor.Finding]:
         """Check the database file, the derived indexes, and that searches find the indexed texts."""
@@ -90,6 +109,35 @@ class Maintenance:
             except IndexFailure as failure:
                 findings.append(doctor.Finding("error", tool.name, failure.message, failure.hint))
         return findings
+
+    def search_problems(self, names: Sequence[str]) -> list[str]:
+        """Return a message for each language and mode in which searches do not find the texts of some tools.
+
+        An import ends with this. The calls of a service that embeds the questions count as those of the import.
+        """
+        problems: list[str] = []
+        for name in names:
+            try:
+                problems += self._search_problems(catalog.get_tool(self._store, name))
+            except (IndexFailure, UnknownName):
+                continue  # the import has told it, or the tool has gone since
+            except BunkoError as error:  # what was imported stays, and its report is due
+                problems.append(f"{name} was not checked: {error.message}. {error.hint}".rstrip())
+        return problems
+
+    def _search_problems(self, tool: Tool) -> list[str]:
+        _log.info("Checking that searches find the texts of %s", tool.name)
+        # Documents without vectors cannot be found by them.
+        embedder = None if tool.built.lacks_vectors else self._tool_config.embedder_of(tool)
+        remote = as_remote(embedder)
+        calls_before = remote.stats.calls if remote else 0
+        with timer("self_check", _log), self._store.read_transaction():
+            view = self._index.view([tool.id])
+            findings = doctor.check_search(self._store, view, tool, embedder, per_language=_QUESTIONS)
+        if remote and remote.stats.calls > calls_before:
+            usage = EmbeddingUsage(calls=remote.stats.calls - calls_before)
+            self._store.documents.write(tool.id, usage={remote.name: usage})
+        return [f"{finding.message}. {finding.hint}" for finding in findings if finding.state != "ok"]
 
     def _check_source(self, tool: Tool) -> list[doctor.Finding]:
         """Report a folder that has vanished or has no file events, and a tool without documents."""
@@ -167,6 +215,11 @@ class Maintenance:
         tools = [tool for tool in catalog.select_tools(self._store, None) if can_read(tool.name)]
         questions = {tool.name: make_questions(self._sample_chunks(tool.id, _SAMPLE_SIZE)) for tool in tools}
         return measure_routing(tools, questions, flags=self._paths.cli_flags())
+
+    def remember_include(self, tool: Tool) -> None:
+        """Record that the user chose which files a tool includes: an index among documents may not say so itself."""
+        if self._paths.is_among_documents:
+            save_own_build(self._paths, replace(load_own_build(self._paths), include=tool.options.include or None))
 
     def set_search_settings(self, name: str, options: Mapping[str, Any]) -> Tool:
         """Set or clear a tool's own search settings; its index is unchanged."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from bunko.errors import SettingsError
+from bunko.runtime.installation import install_command
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -105,7 +106,7 @@ def _umap_layout(directions: npt.NDArray[np.float32]) -> Layout:
         import umap
     except ImportError as error:
         raise SettingsError(
-            "The package umap-learn is not installed", hint='Install it with: pip install "bunko[umap]"'
+            "The package umap-learn is not installed", hint=f"Install it with: {install_command('umap')}"
         ) from error
     neighbours = min(15, len(directions) - 1)
     initial = _principal_layout(directions).positions  # begins with the picture that people know

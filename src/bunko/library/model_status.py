@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bunko.errors import BunkoError, UnknownName
+from bunko.local_models import RUN_PACKAGES, missing_package
 from bunko.local_models.catalogue import KNOWN_MODELS, KnownModel
 from bunko.local_models.files import LocalModel
-from bunko.local_models.hub import FetchedFile, Hub
-from bunko.local_models.packages import RUN_PACKAGES, missing_package
-from bunko.local_models.removal import remove_model
+from bunko.local_models.hub import FetchedFile, Hub, remove_model
 from bunko.settings import Settings
 
 

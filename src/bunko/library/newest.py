@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bunko.library.hit_selection import shared_folders
+from bunko.library.plan import shared_folders
 from bunko.protocols import Store
-from bunko.records import DatedDocument, Filter
 from bunko.types import Hit, Tool
+from bunko.types.records import DatedDocument, Filter
 
 
 def newest_hits(store: Store, tools: Sequence[Tool], where: Filter, limit: int) -> list[Hit]:

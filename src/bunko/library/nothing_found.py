@@ -28,9 +28,8 @@ def survey_source(config: ToolConfig, tool: Tool, paths: LibraryPaths) -> Survey
 
 
 def notices_about_nothing(config: ToolConfig, tool: Tool, report: Report, paths: LibraryPaths) -> list[str]:
-    """Return why a tool has no documents after an import, if so; problems with its files are reported already."""
-    documents = report.added + report.updated + report.moved + report.unchanged
-    if documents or report.problems or report.interrupted or not Path(tool.source or "-").is_dir():
+    """Return why a tool has no documents after an import; problems with its files are reported already."""
+    if report.problems or report.interrupted or not Path(tool.source or "-").is_dir():
         return []
     command = "" if paths.docs_dir else f"bunko tool update -n {shlex.quote(tool.name)}{paths.cli_flags()}"
     message, hint = explain_nothing(tool, survey_source(config, tool, paths), command)

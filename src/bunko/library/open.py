@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from bunko import stores
@@ -20,6 +21,7 @@ from bunko.errors import (
 from bunko.library.catalog import tools
 from bunko.library.docs_cache import DocsCache
 from bunko.library.docs_tools import DocsTokens, DocsTools
+from bunko.library.last_build import last_build_command
 from bunko.library.library import Library
 from bunko.library.load_settings import (
     check_database_flag,
@@ -29,9 +31,10 @@ from bunko.library.load_settings import (
 )
 from bunko.library.paths import DOCUMENTS_TOOL, LibraryPaths
 from bunko.protocols import Store
-from bunko.records import StoreAddress
-from bunko.timing import now
+from bunko.runtime.timing import now
+from bunko.settings import Settings
 from bunko.types import Tool
+from bunko.types.records import StoreAddress
 
 
 def open_library(
@@ -40,6 +43,7 @@ def open_library(
     environ: Mapping[str, str],
     flags: Mapping[str, object] | None = None,
     config: Path | None = None,
+    current_folder: Path | None = None,
     read_only: bool = False,
     create: bool = True,
     allow_moved: bool = False,
@@ -48,21 +52,26 @@ def open_library(
 
     One that has moved to another place is opened only with `allow_moved`.
     """
-    loaded = load_library_settings(paths, environ=environ, flags=flags, config=config)
+    load = partial(
+        load_library_settings, paths, environ=environ, flags=flags, config=config, current_folder=current_folder
+    )
+    loaded = load()
     check_database_flag(paths, loaded)
     paths = paths_from_settings(paths, loaded)
     address = store_address(paths, loaded.settings)
     try:
         _check_paths(paths, address)
         missing, exists = stores.missing_paths(*address), create or stores.exists(*address)
-        is_empty = not exists and paths.database.is_file() and not paths.database.stat().st_size
+        is_empty = not exists and paths.database.is_file()
     except OSError as error:  # a parent folder is not accessible, or a name is too long
         raise _creation_error(paths, error.strerror or str(error)) from error
     if not exists:
         command = f"bunko add DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
+        last_command = "" if paths.is_explicit else last_build_command()
+        hint = f"Search the library that was built last: {last_command}\n" if last_command else ""
         raise LibraryError(
             f"{paths.database} is an empty file" if is_empty else f"There is no library at {_place(paths, address)}",
-            hint=f"Add a folder: {command}; or keep the index in the folder: bunko reindex --docs-dir DIR.",
+            hint=f"{hint}Add a folder: {command}; or keep the index in the folder: bunko reindex --docs-dir DIR.",
         )
     try:
         store = stores.build(*address, read_only=read_only)
@@ -75,20 +84,21 @@ def open_library(
     try:
         _check_marks(store, allow_moved=allow_moved)
         notices = [*loaded.notices, *_prepare_documents_tool(store, paths, read_only=read_only)]
+        return Library(
+            paths, loaded.settings, store, read_only=read_only, notices=tuple(notices), created_paths=missing,
+            setting_origins=loaded.origins, current_folder_notices=tuple(loaded.current_folder_notices),
+            settings_file=config, reload_settings=partial(load, all_providers=True),
+        )  # fmt: skip
     except BaseException:
         store.close()
         raise
-    return Library(
-        paths, loaded.settings, store, read_only=read_only, notices=tuple(notices), created_paths=missing,
-        setting_origins=loaded.origins,
-    )  # fmt: skip
 
 
 def _check_marks(store: Store, *, allow_moved: bool) -> None:
     """Raise an error if a library is somewhere else now, or not complete yet."""
     if not allow_moved and (place := store.moved_to()):
         raise moved_error(store.location, place)
-    if store.rows is not None and store.rows.is_unfinished():
+    if store.rows.is_unfinished():
         raise unfinished_error(store.location)
 
 
@@ -135,6 +145,11 @@ def _creation_error(paths: LibraryPaths, reason: str) -> LibraryReadOnly:
     )
 
 
+def with_settings(library: Library, settings: Settings) -> Library:
+    """Return the same library with other settings; both share one store, so only the first is closed."""
+    return Library(library.paths, settings, library.store)
+
+
 @contextmanager
 def remove_new_library_on_error(library: Library) -> Iterator[None]:
     """Delete a library that was just created if the block fails and the library has no tool."""
@@ -143,7 +158,7 @@ def remove_new_library_on_error(library: Library) -> Iterator[None]:
     except BaseException:
         if library.created_paths and not library.store.tools.all():
             library.close()
-            stores.delete(*library.store.address)
+            stores.delete(*library.storage.address)
             with suppress(OSError):  # a folder that is not empty stays
                 for folder in library.created_paths[1:]:
                     folder.rmdir()

@@ -11,7 +11,7 @@ from bunko.errors import BunkoError
 from bunko.protocols import Embedder, Store
 
 # How long a service that failed is left alone by searches; imports that a person starts try it at once.
-_PAUSE_SECONDS = 30.0
+PAUSE_SECONDS = 30.0
 _CACHE_KIND = "outage"
 _MAX_CACHED = 20
 
@@ -29,15 +29,15 @@ class Outages:
             return ""
         now = time.time()
         until, reason = self._reasons.get(_key(embedder), (0.0, ""))
-        if now < until <= now + _PAUSE_SECONDS:
+        if now < until <= now + PAUSE_SECONDS:
             return reason
         return self._store.cache.cached_answer(_CACHE_KIND, _key(embedder), now) or ""
 
     def begin(self, embedder: Embedder, reason: str) -> None:
         """Record that an embedder failed."""
         if embedder.is_remote:
-            self._reasons[_key(embedder)] = time.time() + _PAUSE_SECONDS, reason
-            self._share(embedder, reason, _PAUSE_SECONDS)
+            self._reasons[_key(embedder)] = time.time() + PAUSE_SECONDS, reason
+            self._share(embedder, reason, PAUSE_SECONDS)
 
     def end(self, embedder: Embedder) -> None:
         """Record that an embedder works."""

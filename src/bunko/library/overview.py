@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bunko import sources
+from bunko.embedders import embed_and_check
 from bunko.errors import QueryError
 from bunko.library.calendar import TagYears, count_days, count_tags_by_year
 from bunko.library.documents import ListRequest
 from bunko.library.map_groups import Color, MapGroup, group_points
 from bunko.library.selections import load_selection, store_selection
-from bunko.records import NO_FILTER, Filter, ListedDocument
 from bunko.search.request import clean_query
 from bunko.text.dates import time_zone
+from bunko.types.records import NO_FILTER, Filter, ListedDocument
 
 if TYPE_CHECKING:
     from datetime import date, tzinfo
@@ -58,7 +59,7 @@ class Overview:
         embedder = self._library.embedder_of(owner) if owner else None
         if embedder is None or not len(computed.layout.mean):
             return None
-        return computed.layout.place(embedder.embed([clean_query(query)], query=True)[0])
+        return computed.layout.place(embed_and_check(embedder, [clean_query(query)], query=True)[0])
 
     def calendar(self, *, tool: Sequence[str] = (), where: Filter = NO_FILTER) -> tuple[dict[date, int], list[str]]:
         """Return how many documents each day has, and the names of the tools that were counted.

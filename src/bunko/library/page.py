@@ -1,4 +1,4 @@
-"""Answer a search request with one page of passages that fits its token budget."""
+"""Cut an answer into pages of passages that fit a token budget."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from bunko.library.assistant_names import AssistantNames, assistant_names
-from bunko.library.llm import ChatModels
-from bunko.library.search import Searcher
-from bunko.observer import NO_OBSERVER, Observer
-from bunko.search.paging import Cursor, PageItem, build_page, check_cursor, parse_cursor
+from bunko.library.plan import SearchPlan
+from bunko.search.paging import Cursor, PageItem, build_page, check_cursor
 from bunko.search.passages import PARTIAL_EXTRACTS, Extract, Passage, render_extract, snippet_terms
-from bunko.search.request import MAX_HITS, SearchRequest
+from bunko.search.request import SearchRequest
+from bunko.sources import section_of
 from bunko.text.snippets import SnippetTerms
 from bunko.text.token_count import estimate_tokens
-from bunko.types import Answer, Freshness, Hit, Mode, Tool
+from bunko.types import Answer, Freshness, Hit, Mode
 
 if TYPE_CHECKING:
     from bunko.search.summaries import Summary
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
 # Everything else determines the pages. A first page from before somebody stopped typing is without the reranker, but
 # has a next one too.
 _NOT_IN_KEY = (
-    "cursor", "explain", "explain_texts", "refresh", "rerank", "summary", "token_budget", "tokens_per_passage",
+    "cursor", "explain", "explain_texts", "refresh", "rerank", "suggest_wordings", "summary", "token_budget",
+    "tokens_per_passage",
 )  # fmt: skip
 _KEY_VALUES = attrgetter(*(field.name for field in fields(SearchRequest) if field.name not in _NOT_IN_KEY))
 
@@ -51,11 +51,16 @@ class Page:
     is_first: bool
     several_tools: bool  # whether the hits are from several tools
     assistant_names: AssistantNames
+    memo_tools: frozenset[str]  # people know what these have by its title
 
     @property
     def truncated(self) -> bool:
         """Whether another page follows, or a passage is not complete."""
         return bool(self.next_cursor) or not all(item.has_start and item.has_end for item in self.results)
+
+    def heading_of(self, passage: Passage) -> str:
+        """Return the heading above a passage, or the title of its memo; empty if there is none."""
+        return passage.label.heading or (passage.hit.title if passage.hit.tool in self.memo_tools else "")
 
     def display_texts(self) -> list[str]:
         """Return the texts as readers see them: query terms marked in snippets, and omissions indicated."""
@@ -65,109 +70,57 @@ class Page:
         return [_display_text(item, self.extract, terms) for item in self.results]
 
 
-class Pager:
-    """Turns the answers of a library into pages."""
+def cut_page(
+    plan: SearchPlan,
+    answer: Answer,
+    passages: Sequence[Passage],
+    start: Cursor,
+    following: Cursor | None,  # where the passages after these start
+    summary: Summary | None,
+    overhead_tokens: Callable[[Passage], int],
+) -> Page:
+    """Return the page of an answer that starts at a passage and fits the token budget of its request."""
+    request = plan.request
+    items, next_in_hits = build_page(
+        passages,
+        replace(start, generation=answer.freshness.generation),
+        token_budget=_budget_beside_summary(request.token_budget, summary),
+        tokens_per_passage=request.tokens_per_passage,
+        overhead_tokens=overhead_tokens,
+    )
+    next_start = next_in_hits or following
+    extract = request.extract
+    return Page(
+        query=request.query,
+        searched_query=answer.searched_query,
+        rewritten_query=answer.rewritten_query,
+        reranker=answer.reranker,
+        mode=answer.mode,
+        results=_add_folded_counts(items, passages, answer.hits),
+        total_chunks=answer.total_chunks,
+        freshness=answer.freshness,
+        notices=answer.notices,
+        extract="full" if request.max_chars is not None and extract != "snippet" else extract,
+        summary=summary,
+        next_cursor=next_start.encode(_request_key(request, answer)) if next_start else "",
+        total_passages=len(passages),
+        first_number=start.passage_index + 1,
+        is_first=not request.cursor,
+        several_tools=len({hit.tool for hit in answer.hits}) > 1,
+        assistant_names=assistant_names(plan.library_tools),
+        memo_tools=frozenset(tool.name for tool in plan.library_tools if section_of(tool.kind) == "memos"),
+    )
 
-    def __init__(self, searcher: Searcher, chat_models: ChatModels) -> None:
-        self._searcher, self._chat_models = searcher, chat_models
 
-    def page(
-        self,
-        request: SearchRequest,
-        *,
-        overhead_tokens: Callable[[Passage], int] = lambda _: 0,
-        observer: Observer = NO_OBSERVER,
-    ) -> Page:
-        """Search, extract passages, and return those that fit the budget; a new search is logged if that is enabled.
-
-        `overhead_tokens` returns what a passage costs besides its text. The observer is told of an import of changes.
-        """
-        start, digest = parse_cursor(request.cursor) if request.cursor else (Cursor(), "")
-        previous_generation = start.generation
-        answer, passages, start, next_start, tools = self._fetch(request, start, observer)
-        if request.cursor:
-            check_cursor(digest, _request_key(request, answer))
-        else:
-            self._searcher.log.add(request.query, request.tool)
-        generation = answer.freshness.generation
-        if previous_generation not in (0, generation):
-            answer.notices.append("The index changed since the last page; results may repeat or be missing.")
-        summary = self._chat_models.summarize_answer(answer) if request.summary and not request.cursor else None
-        items, next_in_hits = build_page(
-            passages,
-            replace(start, generation=generation),
-            token_budget=_budget_beside_summary(request.token_budget, summary),
-            tokens_per_passage=request.tokens_per_passage,
-            overhead_tokens=overhead_tokens,
-        )
-        items = _add_folded_counts(items, passages, answer.hits)
-        next_start = next_in_hits or next_start
-        extract = request.extract
-        return Page(
-            query=request.query,
-            searched_query=answer.searched_query,
-            rewritten_query=answer.rewritten_query,
-            reranker=answer.reranker,
-            mode=answer.mode,
-            results=items,
-            total_chunks=answer.total_chunks,
-            freshness=answer.freshness,
-            notices=answer.notices,
-            extract="full" if request.max_chars is not None and extract != "snippet" else extract,
-            summary=summary,
-            next_cursor=next_start.encode(_request_key(request, answer)) if next_start else "",
-            total_passages=len(passages),
-            first_number=start.passage_index + 1,
-            is_first=not request.cursor,
-            several_tools=len({hit.tool for hit in answer.hits}) > 1,
-            assistant_names=assistant_names(tools),
-        )
-
-    def _fetch(
-        self, request: SearchRequest, start: Cursor, observer: Observer
-    ) -> tuple[Answer, list[Passage], Cursor, Cursor | None, Sequence[Tool]]:
-        """Return an answer, its passages from `start` on, where they and those after them start, and all tools."""
-        tools = self._searcher.tools()
-        if not request.continue_past_top_k:
-            answer = self._searcher.answer(request, tools=tools, read_documents=True, observer=observer)
-            return answer, self._passages(request, answer, answer.hits, 0, tools), start, None, tools
-        count = request.top_k or self._searcher.default_top_k(request, tools)
-        while True:
-            hit_count = min(start.first_hit + count, MAX_HITS)
-            answer = self._searcher.answer(request, limit=hit_count, tools=tools, read_documents=True)
-            # Sections and documents of earlier pages are not returned again; chunks are all different.
-            already_returned = 0 if request.extract == "chunk" else start.first_hit
-            hits = answer.hits if already_returned else answer.hits[start.first_hit :]
-            passages = self._passages(request, answer, hits, already_returned, tools)
-            has_more = len(answer.hits) == hit_count and hit_count + count <= MAX_HITS
-            if passages or not has_more:
-                following = Cursor(hit_count, generation=answer.freshness.generation) if has_more else None
-                return answer, passages, start, following, tools
-            start = Cursor(hit_count)
-
-    def _passages(
-        self,
-        request: SearchRequest,
-        answer: Answer,
-        hits: Sequence[Hit],
-        already_returned: int,
-        tools: Sequence[Tool],
-    ) -> list[Passage]:
-        return self._searcher.passages(
-            hits,
-            request.extract,
-            already_returned=already_returned,
-            query=answer.searched_query,
-            max_chars=request.max_chars,
-            join_chunks=request.join_chunks,
-            tools=tools,
-        )
+def check_page_cursor(digest: str, request: SearchRequest, answer: Answer) -> None:
+    """Raise an error if a cursor with this digest belongs to another request."""
+    check_cursor(digest, _request_key(request, answer))
 
 
 def _request_key(request: SearchRequest, answer: Answer) -> str:
     """Return what determines the pages of a request: a cursor is valid for the same values only."""
     # A model may rewrite the same query differently, and then the cursor would belong to another list of results.
-    return repr((*_KEY_VALUES(request), answer.rewritten_query))
+    return repr((*_KEY_VALUES(request), answer.rewritten_query, answer.wordings))
 
 
 def _budget_beside_summary(max_tokens: int | None, summary: Summary | None) -> int | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bunko import stores
 from bunko.errors import SettingsError, SourceError
 from bunko.text.normalise import escape_surrogates
 
@@ -42,6 +45,10 @@ class LibraryPaths:
         if self.docs_dir is None:
             return False
         return any(folder.is_relative_to(self.docs_dir) for folder in (self.folder, self.folder.resolve()))
+
+    def digest(self) -> str:
+        """Return what names this library in the user's data folder: links to it have the same name."""
+        return hashlib.sha256(os.fsencode(os.path.realpath(self.database))).hexdigest()
 
     def cli_arguments(self) -> list[str]:
         """Return the flags that select this library in any command."""
@@ -107,11 +114,28 @@ def locate_from_path(path: Path | None, *, environ: Mapping[str, str]) -> Librar
     path = path.expanduser()
     if path.is_file() or path.suffix in (".db", ".sqlite"):
         return locate_library(database=path, environ=environ)
-    if (path / _DATABASE_NAME).is_file():
+    # A library on a server has a file of its own here too, once this machine has opened it.
+    if (path / _DATABASE_NAME).is_file() or stores.file_paths("postgres", path / _DATABASE_NAME):
         return locate_library(library=path, environ=environ)
     if not path.is_dir():
         raise SourceError(f"There is no folder {path}", hint="Check the path, or create the folder first.")
+    if not (path / _DATA_FOLDER).exists() and _names_server(path):
+        # Its file may have come with documents from somebody else: only its user can say that it is a library.
+        raise SettingsError(
+            f"{path} has settings of a library on a server, which this machine has not opened yet",
+            hint=f"If they are yours: {shlex.join(['bunko', 'status', '--library', str(path)])}",
+        )
     return locate_library(docs_dir=path, environ=environ)
+
+
+def _names_server(folder: Path) -> bool:
+    from bunko.settings.files import find_configs
+
+    for config in find_configs([folder], lambda _: True, []):
+        storage = config.table.get("storage")
+        if isinstance(storage, dict) and storage.get("kind") == "postgres":
+            return True
+    return False
 
 
 def paths_for_folder(folder: Path, *, docs_dir: Path | None = None, is_explicit: bool = True) -> LibraryPaths:

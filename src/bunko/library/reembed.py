@@ -9,17 +9,16 @@ from dataclasses import replace
 
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError
-from bunko.failpoints import reach_failpoint
-from bunko.ingest.embed import embed_batches
-from bunko.ingest.long_texts import LongTextCounter
-from bunko.ingest.pipeline import make_batches
+from bunko.ingest.embed import LongTextCounter, embed_batches
+from bunko.ingest.run import make_batches
 from bunko.library import catalog
 from bunko.library.build_config import ToolConfig, has_vectors
 from bunko.library.importing import TOOL_ERROR_CODES, Importer
-from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Store
-from bunko.records import PreparedDocument
+from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.types import Report, Tool, ToolFailure
+from bunko.types.records import PreparedDocument
 
 _log = logging.getLogger("bunko.library")
 
@@ -98,7 +97,8 @@ class Reembedder:
         documents = make_batches(
             self._read_documents(tool, observer, report), lambda prepared: len(prepared.document.text.text)
         )
-        with closing(embed_batches(self._store, embedder, documents, list, owner_id=tool.id)) as stream:
+        batches = ((None, batch) for batch in documents)
+        with closing(embed_batches(self._store, embedder, batches, owner_id=tool.id)) as stream:
             for batch in stream:
                 self._store.vectors.pin(
                     tool.id, embedder.name, batch.vectors, sentences=batch.sentences, usage=batch.usage

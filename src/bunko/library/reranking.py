@@ -11,10 +11,10 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError
+from bunko.runtime.timing import timer
 from bunko.search.request import RankRequest, clean_query
-from bunko.search.rerank import select_reranked
+from bunko.search.selection import select_reranked
 from bunko.settings.schema import SearchSection
-from bunko.timing import timer
 from bunko.types import Hit
 
 if TYPE_CHECKING:

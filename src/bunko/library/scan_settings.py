@@ -12,6 +12,15 @@ from bunko.settings import Settings
 from bunko.settings.folder_limits import FOLDER_LIMITS, INTERNAL_FOLDERS
 from bunko.types import Fingerprint
 
+# What the values are called here, by the keys of their settings.
+_NAMES = {
+    "scanner.file_extensions": "extensions",
+    "scanner.exclude_dirs": "exclude_dirs",
+    "scanner.respect_gitignore": "respect_gitignore",
+    "scanner.max_file_bytes": "max_file_bytes",
+    "memos.max_file_bytes": "max_memo_file_bytes",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ScanSettings:
@@ -67,19 +76,24 @@ class ScanSettings:
         """Return the extensions of the files that are read."""
         return default_suffixes() if self.extensions is None else self.extensions
 
-    def limited(self, current: ScanSettings) -> ScanSettings:
-        """Return these settings, which somebody else may have recorded, within the limits for documents folders."""
+    def limited(self, current: ScanSettings, users_own: ScanSettings | None = None) -> ScanSettings:
+        """Return these settings, which somebody else may have recorded, within the limits for documents folders.
 
-        def choose(name: str, recorded: Any, value: Any, *, is_default: bool = False) -> Any:
-            return recorded if is_default or FOLDER_LIMITS[f"scanner.{name}"].accepts(recorded) else value
+        A value beyond them stands if the user chose the same in `users_own`.
+        """
 
-        return ScanSettings(
-            choose("file_extensions", self.extensions, current.extensions, is_default=self.extensions is None),
-            tuple(sorted({*self.exclude_dirs, *INTERNAL_FOLDERS})),
-            choose("respect_gitignore", self.respect_gitignore, current.respect_gitignore),
-            choose("max_file_bytes", self.max_file_bytes, current.max_file_bytes),
-            current.max_memo_file_bytes,
-        )
+        def is_trusted(key: str, name: str) -> bool:
+            value = getattr(self, name)
+            is_users_own = users_own is not None and value == getattr(users_own, name)
+            return is_users_own or value is None or FOLDER_LIMITS[key].accepts(value)
+
+        # Folders that its user excludes stay excluded.
+        safe = replace(current, exclude_dirs=tuple(sorted({*self.exclude_dirs, *INTERNAL_FOLDERS})))
+        return replace(safe, **{name: getattr(self, name) for key, name in _NAMES.items() if is_trusted(key, name)})
+
+    def differences(self, other: ScanSettings) -> list[str]:
+        """Return the keys of the settings that differ."""
+        return [key for key, name in _NAMES.items() if getattr(self, name) != getattr(other, name)]
 
     def endings(self) -> tuple[str, ...]:
         """Return how the names of the files that are read end, in lower case."""

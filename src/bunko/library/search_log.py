@@ -8,9 +8,10 @@ from bunko.errors import BunkoError
 from bunko.library import catalog
 from bunko.library.catalog import ToolNames
 from bunko.protocols import Store
+from bunko.runtime.timing import now
 from bunko.search.request import MAX_QUERY_CHARS
 from bunko.text.normalise import escape_surrogates
-from bunko.timing import now
+from bunko.types.records import LoggedSearch
 
 _log = logging.getLogger("bunko.library")
 
@@ -38,3 +39,11 @@ class SearchLog:
         else:
             if not logged:
                 _log.debug("The search was not logged: another process is writing.")
+
+    def all(self) -> list[LoggedSearch]:
+        """Return the logged searches, the most frequent first."""
+        return self._store.cache.logged_searches()
+
+    def clear(self) -> int:
+        """Delete the log; return how many searches it had."""
+        return self._store.cache.clear_searches()

@@ -12,7 +12,6 @@ from bunko.library import catalog
 from bunko.protocols import Store
 
 MAX_DOCUMENTS = 20_000
-_KIND = "selection"
 _MAX_SELECTIONS = 1000
 _SECONDS = 365 * 24 * 60 * 60
 _ID_CHARS = 20
@@ -30,23 +29,31 @@ def store_selection(store: Store, documents: Mapping[str, Sequence[str]]) -> str
     count = sum(map(len, uris_by_tool.values()))
     if not 1 <= count <= MAX_DOCUMENTS:
         raise QueryError(f"{count} documents cannot be a selection", hint=f"Choose 1 to {MAX_DOCUMENTS}.")
-    content = json.dumps({tool_id: uris_by_tool[tool_id] for tool_id in sorted(uris_by_tool)})
-    selection = hashlib.sha256(f"{store.id}\n{content}".encode()).hexdigest()[:_ID_CHARS]
+    contents = {tool_id: json.dumps(uris_by_tool[tool_id]) for tool_id in sorted(uris_by_tool)}
+    selection = hashlib.sha256(f"{store.id}\n{json.dumps(contents)}".encode()).hexdigest()[:_ID_CHARS]
     now = time.time()
-    answers = {selection.encode(): (content, now + _SECONDS)}
-    store.cache.cache_answers(_KIND, answers, now=now, limit=_MAX_SELECTIONS)
-    if store.cache.cached_answer(_KIND, selection.encode(), now) is None:
+    for tool_id, content in contents.items():
+        answers = {selection.encode(): (content, now + _SECONDS)}
+        store.cache.cache_answers(_kind(tool_id), answers, now=now, limit=_MAX_SELECTIONS)
+    if len(load_selection(store, selection)) < len(contents):
         raise LibraryError("The selection could not be kept", hint="Check that your data folder can be written.")
     return selection
 
 
 def load_selection(store: Store, selection: str) -> dict[int, frozenset[str]]:
     """Return the chosen URIs by the ids of the tools in a store."""
-    content = store.cache.cached_answer(_KIND, selection.encode("utf-8", "replace"), time.time())
-    if content is None:
+    key, now = selection.encode("utf-8", "replace"), time.time()
+    contents = {tool.id: store.cache.cached_answer(_kind(tool.id), key, now) for tool in catalog.tools(store)}
+    uris_by_tool = {
+        tool_id: frozenset(json.loads(content)) for tool_id, content in contents.items() if content is not None
+    }
+    if not uris_by_tool:
         raise UnknownName(
             f"There is no selection {selection[:80]!r}", hint="Choose the documents again, on the map or with the API."
         )
-    uris_by_tool = json.loads(content)
-    tool_ids = {tool.id for tool in catalog.tools(store)}
-    return {int(tool_id): frozenset(uris) for tool_id, uris in uris_by_tool.items() if int(tool_id) in tool_ids}
+    return uris_by_tool
+
+
+def _kind(tool_id: int | str) -> str:
+    # One answer for each tool: whoever may not read a tool does not get what was chosen of it.
+    return f"selection {tool_id}"

@@ -11,7 +11,7 @@ from bunko.library.nothing_found import survey_source
 from bunko.library.paths import LibraryPaths
 from bunko.protocols import Scan
 from bunko.readers import format_label
-from bunko.sources import section_of
+from bunko.sources import plugin_errors, section_of
 from bunko.sources.survey import Survey
 from bunko.types import ExcerptEntry, Problem, Tool
 
@@ -30,7 +30,9 @@ class SourceContents:
 
 def inspect_source(config: ToolConfig, tool: Tool, paths: LibraryPaths) -> SourceContents:
     """Return what an import of a tool's source would find; nothing is stored."""
-    scan = config.source(tool).scan({})
+    source = config.source(tool)
+    with plugin_errors(tool.kind):
+        scan = source.scan({})
     is_worth_counting = Path(tool.source).is_dir() and not (tool.options.include and scan.added)
     survey = survey_source(config, tool, paths) if is_worth_counting else Survey()
     if section_of(tool.kind) == "memos":

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
+from bunko.errors import SourceError
 from bunko.ingest.changes import find_changes
 from bunko.protocols import Index, Source, Store
-from bunko.records import EmbeddingUsage, IndexState, StorageSize, Totals
+from bunko.readers import unavailable_readers
+from bunko.runtime.timing import now
+from bunko.sources import plugin_errors
 from bunko.text.language import detect_language
-from bunko.timing import now
 from bunko.types import Problem, Tool
+from bunko.types.records import EmbeddingUsage, IndexState, StorageSize, Totals, VectorRoom
 
 # More bars than this are hard to read at a glance.
 _MAX_BINS = 12
+_MAX_SAMPLE = 1000  # documents whose languages are counted
 
 # An empty folder that had documents is as suspicious as a missing one.
 SourceState = Literal["ok", "missing", "empty", "unreadable", "elsewhere"]  # elsewhere: another machine imports it
@@ -60,6 +65,7 @@ class LibraryStatus:
     derived_bytes: int
     tools: list[ToolStatus]
     embedding_usage: dict[str, EmbeddingUsage]  # what imports used of each embedder
+    unused_vectors: VectorRoom  # that no chunk has: the next import uses or deletes them
     index_kind: str
     index_location: str  # of its server or files; empty if it is part of the library
 
@@ -120,6 +126,7 @@ class ToolDetails:
     page_size: int
     documents: list[DocumentListing]
     left_out: list[Problem]  # files that no import reads, such as empty ones; the problems of the status have them too
+    languages: Mapping[Literal["ja", "en", ""], int]  # documents of a sample by the language of their beginning
 
     @property
     def pages(self) -> int:
@@ -152,6 +159,7 @@ def library_status(
             derived_bytes,
             statuses,
             store.vectors.usage(),
+            store.vectors.unused(),
             index.kind,
             index.location,
         )
@@ -172,6 +180,7 @@ def tool_details(
     with store.read_transaction():
         status = _tool_status(store, tool, rebuild, source, index, index_state)
         lengths = length_distribution(store.stats.chunk_lengths(tool.id))
+        languages = Counter(map(detect_language, store.stats.beginnings(tool.id, limit=_MAX_SAMPLE)))
         summaries = store.stats.list_documents(tool.id, skip=(page - 1) * page_size, limit=page_size)
     documents = [
         DocumentListing(
@@ -191,8 +200,8 @@ def tool_details(
             len(scan.moved),
         )
         left_out = scan.problems
-        status = replace(status, problems=[*status.problems, *left_out])
-    return ToolDetails(status, tool.checked_at, changes, lengths, page, page_size, documents, left_out)
+        status = replace(status, problems=list(dict.fromkeys([*status.problems, *left_out])))
+    return ToolDetails(status, tool.checked_at, changes, lengths, page, page_size, documents, left_out, languages)
 
 
 def length_distribution(lengths: Sequence[tuple[int, int]]) -> LengthDistribution | None:
@@ -236,7 +245,7 @@ def _tool_status(
     return ToolStatus(
         tool,
         store.stats.totals(tool.id),
-        store.documents.failures(tool.id),
+        [*store.documents.failures(tool.id), *_unreadable_files(store, tool, source)],
         storage,
         index.storage_bytes(tool.id),
         source_state(store, tool, source),
@@ -245,12 +254,23 @@ def _tool_status(
     )
 
 
+def _unreadable_files(store: Store, tool: Tool, source: Source) -> list[Problem]:
+    """Return the problem of each format whose package is missing; only then is the source scanned."""
+    if not unavailable_readers() or source_state(store, tool, source) != "ok":
+        return []
+    return [problem for problem in find_changes(store, tool, source).problems if problem.package]
+
+
 def source_state(store: Store, tool: Tool, source: Source) -> SourceState:
     """Return whether the folder or file of a tool, which had documents, is there."""
     if not store.tools.is_local(tool.id):
         return "elsewhere"
-    if not source.has_vanished(store.documents.uris(tool.id, limit=1)):
-        return "ok"
+    try:
+        with plugin_errors(tool.kind):
+            if not source.has_vanished(store.documents.uris(tool.id, limit=1)):
+                return "ok"
+    except SourceError:
+        return "unreadable"
     if not os.access(tool.source, os.F_OK):
         return "missing"
     required = os.R_OK | os.X_OK if Path(tool.source).is_dir() else os.R_OK

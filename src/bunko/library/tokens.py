@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from bunko.errors import QueryError, SettingsError, UnknownName
 from bunko.library.catalog import get_tool
 from bunko.protocols import Store
+from bunko.runtime.timing import now
 from bunko.text.dates import resolve_date
 from bunko.text.normalise import normalise
-from bunko.timing import now
 from bunko.types.access import ALL_TOOLS, Rights, Token
 
 TOKEN_PREFIX = "bunko_"  # by which people and scanners for secrets recognise a token
@@ -24,28 +24,50 @@ _DURATION = re.compile(r"(\d{1,4})\s*(h|d|w|m|y|時間|日|週間|[かカヵヶ�
 _UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365, "日": 1, "週間": 7, "月": 30, "年": 365}
 
 
-def add_token(store: Store, name: str, rights: Rights, *, expires_at: str = "") -> str:
-    """Add a token and return it; nobody can read it again, because the library has only its digest.
+class Tokens:
+    """The tokens of a library."""
 
-    It is random and as long as its digest, so a plain SHA-256 is as hard to invert as any slower hash.
-    """
-    if not _NAME.fullmatch(name):
-        raise SettingsError(
-            f"{name[:80]!r} cannot be a token's name", hint="Use letters, digits and . _ @ + -, at most 64 of them."
-        )
-    token = TOKEN_PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
-    if not store.tokens.add(Token(name, token_digest(token), rights, now(), expires_at)):
-        raise SettingsError(
-            f"A token named {name!r} already exists", hint=f"Choose another name, or run: bunko token revoke {name}"
-        )
-    return token
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
+    def all(self) -> list[Token]:
+        """Return all tokens, sorted by name; those that have expired too."""
+        return self._store.tokens.all()
 
-def revoke_token(store: Store, name: str) -> None:
-    """Delete a token; servers refuse it within a second."""
-    if not store.tokens.remove(name):
-        names = ", ".join(token.name for token in store.tokens.all()) or "none yet"
-        raise UnknownName(f"There is no token called {name[:80]!r}", hint=f"Tokens of this library: {names}.")
+    def add(self, name: str, rights: Rights, *, expires_at: str = "") -> str:
+        """Add a token and return it; nobody can read it again, because the library has only its digest.
+
+        It is random and as long as its digest, so a plain SHA-256 is as hard to invert as any slower hash.
+        """
+        if not _NAME.fullmatch(name):
+            raise SettingsError(
+                f"{name[:80]!r} cannot be a token's name", hint="Use letters, digits and . _ @ + -, at most 64 of them."
+            )
+        token = TOKEN_PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
+        if not self._store.tokens.add(Token(name, token_digest(token), rights, now(), expires_at)):
+            raise SettingsError(
+                f"A token named {name!r} already exists", hint=f"Choose another name, or run: bunko token revoke {name}"
+            )
+        return token
+
+    def revoke(self, name: str) -> None:
+        """Delete a token; servers refuse it within a second."""
+        if not self._store.tokens.remove(name):
+            names = ", ".join(token.name for token in self.all()) or "none yet"
+            raise UnknownName(f"There is no token called {name[:80]!r}", hint=f"Tokens of this library: {names}.")
+
+    def mark_used(self, token: Token) -> None:
+        """Record that a token is used now, unless another process is writing."""
+        self._store.tokens.mark_used(token.name, now())
+
+    def rights(self, read: Sequence[str], write: Sequence[str]) -> Rights:
+        """Return the rights that a command names: by default, all tools may be read and none may be written."""
+        return Rights(self._names(read or (ALL_TOOLS,)), self._names(write))
+
+    def _names(self, names: Sequence[str]) -> tuple[str, ...]:
+        if ALL_TOOLS in names:
+            return (ALL_TOOLS,)
+        return tuple(dict.fromkeys(get_tool(self._store, name).name for name in names))
 
 
 def find_token(tokens: Iterable[Token], text: str) -> Token | None:
@@ -70,17 +92,6 @@ def is_expired(token: Token) -> bool:
         return datetime.fromisoformat(token.expires_at) <= datetime.now(UTC)
     except (ValueError, TypeError):  # somebody else wrote it
         return True
-
-
-def resolve_rights(store: Store, read: Sequence[str], write: Sequence[str]) -> Rights:
-    """Return the rights that a command names: by default, all tools may be read and none may be written."""
-    return Rights(_resolve_names(store, read or (ALL_TOOLS,)), _resolve_names(store, write))
-
-
-def _resolve_names(store: Store, names: Sequence[str]) -> tuple[str, ...]:
-    if ALL_TOOLS in names:
-        return (ALL_TOOLS,)
-    return tuple(dict.fromkeys(get_tool(store, name).name for name in names))
 
 
 def resolve_expiry(text: str, moment: datetime) -> str:

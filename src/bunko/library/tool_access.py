@@ -11,7 +11,7 @@ from bunko.errors import AccessDenied, SettingsError
 from bunko.library import catalog
 from bunko.library.access import ASK_HINT
 from bunko.library.add import describe_from_documents, first_description
-from bunko.observer import NO_OBSERVER, Observer
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.search.request import is_tool_search_setting
 from bunko.types import Report, Tool
 from bunko.types.tool_options import Extract, ToolOptions
@@ -44,7 +44,14 @@ class ToolAccess:
 
     def routing(self) -> RoutingReport:
         """Measure whether descriptions distinguish the active tools that the caller may read."""
-        return self._library.maintenance.measure_routing(self._access.caller.rights.can_read)
+        report, hide = (
+            self._library.maintenance.measure_routing(self._access.caller.rights.can_read),
+            self._access.hidden_places().text,
+        )
+        warnings = [
+            replace(warning, message=hide(warning.message), hint=hide(warning.hint)) for warning in report.warnings
+        ]
+        return replace(report, warnings=warnings)
 
     def add(
         self,
@@ -68,7 +75,7 @@ class ToolAccess:
         if path is not None and not description.strip():
             description = first_description(kind, path.resolve())
         with self._access.record("tool add", [name], {"source": path, "kind": kind}):
-            return catalog.add_tool(self._library.store, name, description, path, kind=kind, options=options)
+            return self._library.tools.add(name, description, path, kind=kind, options=options)
 
     def update(
         self,
@@ -91,16 +98,18 @@ class ToolAccess:
         with self._access.record("tool update", [tool.name], arguments):
             if search is not None:
                 self._library.maintenance.set_search_settings(tool.name, search)
-            return catalog.update_tool(
-                self._library.store, tool.name, description=description, source=path, include=include,
+            updated = self._library.tools.update(tool.name, description=description, source=path, include=include,
                 exclude=exclude, extract=extract,
             )  # fmt: skip
+            if include is not None:
+                self._library.maintenance.remember_include(updated)
+            return updated
 
     def set_active(self, name: str, *, active: bool) -> Tool:
         """Show a tool to assistants or hide it."""
         tool = self._writable(name)
         with self._access.record("tool enable" if active else "tool disable", [tool.name], {}):
-            return catalog.set_tool_active(self._library.store, tool.name, active=active)
+            return self._library.tools.set_active(tool.name, active=active)
 
     def delete(self, name: str, *, observer: Observer = NO_OBSERVER) -> Tool:
         """Delete a tool and its index; its folder is not touched."""
@@ -120,7 +129,7 @@ class ToolAccess:
             is_undescribed = bool(tool.source) and tool.description == first_description(tool.kind, Path(tool.source))
             if is_undescribed and not report.interrupted:
                 describe_from_documents(self._library, tool)
-        return report
+        return self._access.hidden_places().report(report)
 
     def check_import(self, name: str) -> Tool:
         """Return a tool that the caller may import, or raise an error."""

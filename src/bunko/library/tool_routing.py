@@ -16,10 +16,10 @@ from functools import cache
 from itertools import combinations
 from math import isclose, log
 
-from bunko.records import ChunkRow
 from bunko.text import analyzer
 from bunko.text.nouns import is_boilerplate, plain_text
 from bunko.types import Tool
+from bunko.types.records import ChunkRow
 
 # Questions per tool: enough to distinguish 60 % from 80 %.
 _MAX_QUESTIONS = 60

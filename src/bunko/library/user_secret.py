@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 from pathlib import Path
@@ -18,7 +17,7 @@ def token_path(paths: LibraryPaths) -> Path:
     if paths.folder == folder:
         return folder / "token"
     name = (paths.docs_dir or paths.folder).name
-    digest = hashlib.sha256(os.fsencode(os.path.realpath(paths.database))).hexdigest()[:12]
+    digest = paths.digest()[:12]
     return folder / "tokens" / (f"{safe_name(name)}-{digest}" if safe_name(name) else digest)
 
 

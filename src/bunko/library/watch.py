@@ -23,7 +23,7 @@ from bunko.library import catalog
 from bunko.library.commands import move_command
 from bunko.library.library import Library
 from bunko.library.scan_settings import ScanSettings
-from bunko.observer import ImportProgress, Observer
+from bunko.runtime.observer import ImportProgress, Observer
 from bunko.sources import find_kind
 from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system
 from bunko.sources.gitignore import named_endings
@@ -81,7 +81,7 @@ def watch_library(
     """
     reporter = _EventReporter(on_event)
     with open_library() as library:
-        if name is not None and not _is_watchable(catalog.get_tool(library.store, name)):
+        if name is not None and not _is_watchable(library.tools.get(name)):
             raise SourceError(f"{name} has no folder or file to watch", hint="Its texts were added by a command.")
         _WatchSession(library, reporter, stop, name, poll).run()
     while not stop.is_set():
@@ -143,7 +143,7 @@ class _WatchSession:
                 if not self._library_files.still_exist():
                     self._reporter.report_problem(
                         _LIBRARY_SUBJECT,
-                        f"{self._library.store.location} has disappeared; waiting for it to come back.",
+                        f"{self._library.storage.location} has disappeared; waiting for it to come back.",
                     )
                     return
                 try:

@@ -14,12 +14,12 @@ from bunko.library.build_config import ToolConfig
 from bunko.library.importing import Importer
 from bunko.library.lock import hold_lock
 from bunko.library.paths import LibraryPaths
-from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Store
-from bunko.records import WebPage
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.timing import now
 from bunko.settings import Settings
-from bunko.timing import now
 from bunko.types import Problem, Report, Tool
+from bunko.types.records import WebPage
 
 if TYPE_CHECKING:
     from bunko.sources.web.crawl import Crawler, CrawlResult
@@ -68,6 +68,7 @@ class WebToolStatus:
     oldest_check: str  # when the least recently checked page was checked
     problems: list[Problem]
     unfinished_crawls: list[UnfinishedCrawl]
+    page_list: list[WebPage]  # those that are stored, by address
 
 
 class WebCollector:
@@ -164,7 +165,7 @@ class WebCollector:
             ]
             self._store.pages.write(owner.id, remove=[page.url, *aliases])
             self._store.documents.write(owner.id, remove=[page.url])
-            self._store.vectors.delete_orphans()
+            self._store.vectors.delete_released(owner.id)
             self._importer.update_index(
                 owner, Report(deleted=1, total_chunks=self._store.stats.totals(owner.id).chunks)
             )
@@ -199,6 +200,9 @@ class WebCollector:
 
         pages, totals = self._store.pages.select(tool.id), self._store.stats.totals(tool.id)
         documents = [page for page in pages if is_document(page)]
+        if len(documents) != totals.documents:  # some have no text, or are not indexed yet
+            indexed = set(self._store.documents.uris(tool.id, limit=totals.documents))
+            documents = [page for page in documents if page.url in indexed]
         hosts = Counter(urlsplit(page.url).netloc for page in documents)
         crawls = tool.options.crawls
         unfinished = [
@@ -215,6 +219,7 @@ class WebCollector:
             min((page.checked_at for page in documents), default=""),
             [Problem(page.url, page.problem) for page in pages if page.problem],
             unfinished,
+            documents,
         )
 
     def _build_guard(self) -> Guard:
@@ -255,7 +260,7 @@ class WebCollector:
         existing = self._find_tool(name) if create else self._get_tool(name)
         if existing is None:
             with self._importer.write_lock(tools=[name or DEFAULT_TOOL]):
-                tool = catalog.add_tool(self._store, name or DEFAULT_TOOL, "Collected web pages", None, kind="web")
+                tool = catalog.Tools(self._store).add(name or DEFAULT_TOOL, "Collected web pages", None, kind="web")
         else:
             tool = existing
         try:

@@ -10,10 +10,10 @@ from bunko.protocols import Store
 from bunko.settings import Settings
 from bunko.sources import find_kind
 from bunko.types import Hit, Tool
+from bunko.types.ranking import OPTIONS
 
 WEB_TRUST = "web"
-# Tuned with the embedders that `local` and `online` name.
-_TUNED_REQUEST: dict[str, float] = {"vector_weight": 0.9, "k1": 2.5, "b": 0.5, "min_combined_score": 0.75}
+# The embedders that some defaults were tuned with.
 _TUNED_PROVIDERS = ("local", "online")
 _TUNED_CHUNK_SIZE, _TUNED_CHUNK_OVERLAP = 200, 30
 # Larger chunks rank better with the bundled embedder, see docs/web.md; three of these still make a short answer.
@@ -37,11 +37,13 @@ def chunk_overlap(settings: Settings) -> int:
 def request_defaults(settings: Settings) -> dict[str, Any]:
     """Return the request defaults for web pages: their own settings, else those tuned for the embedder."""
     defaults: dict[str, Any] = {"top_k": settings.web.top_k}
-    for name, tuned_value in _TUNED_REQUEST.items():
+    for name, option in OPTIONS.items():
+        if option.web is None:
+            continue
         if (value := getattr(settings.web, name)) is not None:
             defaults[name] = value
         elif settings.embedding.provider in _TUNED_PROVIDERS:
-            defaults[name] = tuned_value
+            defaults[name] = option.web
     return defaults
 
 

@@ -82,6 +82,6 @@ def _fit(sources: Sequence[AnswerSource], max_chars: int) -> Iterator[AnswerSour
 
 
 def _block(source: AnswerSource, mark: str) -> str:
-    head = " › ".join(part for part in (source.title, *source.headings) if part)
+    head = " › ".join(part for part in (source.title, source.author, *source.headings) if part)
     text = "\n".join(part for part in (" ".join(f"{source.stated_date} {head}".split()), source.text) if part)
     return f"<passage-{mark} number={source.number}>\n{escape_surrogates(remove_hidden_chars(text))}\n</passage-{mark}>"

@@ -12,7 +12,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bunko.llm.connection import ChatConnection
-from bunko.remote import (
+from bunko.runtime.installation import install_command
+from bunko.runtime.remote import (
     NOT_READY_STATUS,
     RemoteEndpoint,
     RemoteFailure,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _MAX_ANSWER_BYTES = 1_000_000  # the longest answer requested has a hundredth of that
-_RETRY_SECONDS = 0.5  # before the second attempt, if the service names no time
+RETRY_SECONDS = 0.5  # before the second attempt, if the service names no time
 # After a failure the server is not asked for a while, so that not every search waits for the time limit.
 _COOLDOWN_SECONDS, _MAX_COOLDOWN_SECONDS = 30.0, 600.0
 _TEXT_ERROR_STATUSES = (400, 413, 422)  # statuses caused by this request's text; the next request may succeed
@@ -122,7 +123,7 @@ class ChatModel:
         try:
             return self._ask_once(client, messages, stop_event)
         except RemoteFailure as failure:
-            wait = _RETRY_SECONDS if failure.retry_after is None else failure.retry_after
+            wait = RETRY_SECONDS if failure.retry_after is None else failure.retry_after
             if not failure.is_transient() or wait > self._timeout / 2 or stop_event.wait(wait):
                 raise
         return self._ask_once(client, messages, stop_event)
@@ -145,7 +146,7 @@ class ChatModel:
                     with translate_openai_errors():
                         self._cached_client = openai_client(self.address, self.secret, self._timeout)
                 except ImportError:
-                    missing = 'the package openai is not installed; run: pip install "bunko[openai]"'
+                    missing = f"the package openai is not installed; run: {install_command('openai')}"
                     raise RemoteFailure(missing, status=NOT_READY_STATUS) from None
             return self._cached_client
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from bunko.remote import NOT_READY_STATUS, RemoteFailure, key_problem, strip_credentials
+from bunko.runtime.remote import NOT_READY_STATUS, RemoteFailure, key_problem, strip_credentials
 
 
 class ChatPreset(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bunko.llm.client import AnswerCache, ChatModel, describe_failure, is_nonsense
-from bunko.remote import RemoteFailure
+from bunko.runtime.remote import RemoteFailure
 from bunko.search.summaries import Summary
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.normalise import escape_surrogates

@@ -5,18 +5,45 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 
 from bunko.llm.connection import ChatConnection
-from bunko.llm.response_length import limit_length
-from bunko.remote import NOT_READY_STATUS, UNUSABLE_STATUS, RemoteFailure, translate_openai_errors
+from bunko.runtime.installation import install_command
+from bunko.runtime.remote import NOT_READY_STATUS, UNUSABLE_STATUS, RemoteFailure, translate_openai_errors
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.token_count import estimate_tokens
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import AsyncOpenAI
+
+MAX_BYTES = 50_000_000  # a streamed token takes about 250
+
+
+async def limit_length(response: httpx2.Response) -> None:
+    """Count the bytes of a response while it is read; the SDK would keep a line without end in memory."""
+    from httpx2 import AsyncByteStream
+
+    stream = cast(AsyncByteStream, response.stream)
+
+    class LimitedStream(AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            length = 0
+            async for part in stream:
+                length += len(part)
+                if length > MAX_BYTES:
+                    raise RemoteFailure("the answer is too long", status=UNUSABLE_STATUS)
+                yield part
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    response.stream = LimitedStream()
+    await anyio.lowlevel.checkpoint()
+
 
 _Part = TypeVar("_Part")
 Message = dict[str, Any]  # in the form of the chat completions API
@@ -126,7 +153,7 @@ class ChatServer:
             try:
                 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
             except ImportError:
-                missing = 'the package openai is not installed; run: pip install "bunko[openai]"'
+                missing = f"the package openai is not installed; run: {install_command('openai')}"
                 raise RemoteFailure(missing, status=NOT_READY_STATUS) from None
             # Without a key, the SDK would send OPENAI_API_KEY to whatever server the address names.
             with translate_openai_errors():

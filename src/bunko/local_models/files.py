@@ -119,6 +119,24 @@ def repository_folder(repo: str, cache: Path | None = None) -> Path:
     return (cache or hub_cache()) / f"models--{repo.replace('/', '--')}"
 
 
+def is_within(path: Path, folder: Path) -> bool:
+    """Return whether a path, or what it links to, is below a folder."""
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+def unlink_in_folder(path: Path, folder: Path) -> int:
+    """Delete a file, and the files that its links lead to, where they are below a folder; return the bytes."""
+    files = [path]
+    while files[-1].is_symlink() and path.exists():  # links that lead in a circle do not exist
+        files.append(files[-1].parent / files[-1].readlink())
+    size = 0
+    for file in files:
+        if is_within(file.parent, folder):
+            size += file.lstat().st_size if file.is_file() and not file.is_symlink() else 0
+            file.unlink(missing_ok=True)
+    return size
+
+
 def snapshots(repo: str, revision: str | None = None, cache: Path | None = None) -> list[Path]:
     """Return the folder of a revision that was downloaded; without one, of the main branch. Empty if it was not."""
     if not repo:

@@ -1,9 +1,11 @@
-"""Download the files of a model from the Hugging Face Hub once, and check that they arrived as the hub has them."""
+"""Download the files of a model from the Hugging Face Hub, check that they arrived as there, and remove them."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bunko.errors import ModelError
-from bunko.local_models.files import TOKENIZER, LocalModel, hub_cache, repository_folder
-from bunko.local_models.packages import missing_package_error
+from bunko.local_models import missing_package_error
+from bunko.local_models.files import TOKENIZER, LocalModel, hub_cache, is_within, repository_folder, unlink_in_folder
+from bunko.runtime.temporary_files import write_text_file
 
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
@@ -29,6 +32,7 @@ _DATA_SUFFIXES = ("_data", ".data")  # weights beside the graph, of a model over
 _LONGEST_MESSAGE = 300
 _BLOCK_BYTES = 1 << 20
 _SHA256_DIGITS = 64
+_DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # SHA-1 or SHA-256; all that may become the name of a file
 _MAX_FAILURES = 5  # in a row without a byte
 
 
@@ -87,7 +91,8 @@ class Hub:
 
     def _prepare(self) -> None:
         try:
-            from huggingface_hub.utils import disable_progress_bars, logging
+            from huggingface_hub import logging
+            from huggingface_hub.utils import disable_progress_bars
         except ImportError as error:
             raise missing_package_error("huggingface_hub") from error
         disable_progress_bars()  # the caller shows its own
@@ -104,7 +109,7 @@ class Hub:
 
     def _fetch_file(self, repo: str, revision: str | None, name: str, progress: Progress) -> FetchedFile | None:
         """Return a file that is complete and correct, downloading what is missing; None if there is no such file."""
-        from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+        from huggingface_hub import get_hf_file_metadata, hf_hub_url
         from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
 
         if (offline := self._offline_file(repo, revision, name)) is not None:
@@ -116,18 +121,86 @@ class Hub:
             raise
         except EntryNotFoundError:
             return None
-        if not metadata.etag or not metadata.commit_hash:
+        etag, commit = metadata.etag, metadata.commit_hash
+        if not etag or not commit:
             raise OSError(f"{url} is not a file of a hub")
-        pinned_url = hf_hub_url(repo, name, revision=metadata.commit_hash, endpoint=self._endpoint)
-        blob = repository_folder(repo, self._cache) / "blobs" / metadata.etag
+        for value, meaning in ((etag, "checksum"), (commit, "commit")):
+            if not _DIGEST.fullmatch(value):
+                raise OSError(f"the hub names {value!r} for {name}, which is not a {meaning}")
+        folder = repository_folder(repo, self._cache)
+        blob, path = folder / "blobs" / etag, folder / "snapshots" / commit / name
         if not blob.is_file():
-            _download(pinned_url, blob, metadata, lambda done: progress(name, done, metadata.size or done))
-        # Finds the file there, and links to it as all programs that use this cache expect.
-        path = Path(hf_hub_download(repo, name, revision=revision, endpoint=self._endpoint, cache_dir=self._cache))
+            pinned_url = hf_hub_url(repo, name, revision=commit, endpoint=self._endpoint)
+            self._download(pinned_url, blob, metadata, lambda done: progress(name, done, metadata.size or done))
+        # The links that all programs expect in this cache. hf_hub_download would ask again, and may get another answer.
+        self._link(path, blob)
+        self._set_revision(folder / "refs" / (revision or "main"), commit)
         size = path.stat().st_size
         progress(name, size, size)
-        _check_digest(path, metadata.etag)
-        return FetchedFile(repo, name, path, size, metadata.etag)
+        self._check_digest(path, etag)
+        return FetchedFile(repo, name, path, size, etag)
+
+    def _download(self, url: str, blob: Path, metadata: HfFileMetadata, report: Callable[[int], None]) -> None:
+        """Download a file, continuing where an earlier download stopped; only one with its digest gets its name."""
+        from filelock import FileLock
+
+        part = blob.with_name(f"{blob.name}.bunko-part")
+        lock = Path(f"{part}.lock")
+        self._check_place(part)
+        self._check_place(lock)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(lock):
+            if not blob.is_file():
+                with part.open("ab") as file:
+                    if metadata.size is not None and file.tell() > metadata.size:
+                        _empty(file)
+                    _receive(url, file, metadata.size, report)
+                self._check_digest(part, blob.name)
+                part.replace(blob)
+        with suppress(OSError):
+            lock.unlink()
+
+    def _link(self, path: Path, blob: Path) -> None:
+        """Make a name of a file in a commit lead to its content."""
+        self._check_place(path.parent)
+        if path.is_file():
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        try:
+            path.symlink_to(os.path.relpath(blob, path.parent))
+        except FileExistsError:  # another process was faster
+            return
+        except OSError:  # Windows lets only some users make links
+            shutil.copyfile(blob, path)
+
+    def _set_revision(self, reference: Path, commit: str) -> None:
+        """Record the commit of a branch."""
+        self._check_place(reference)
+        if reference.name != commit:
+            reference.parent.mkdir(parents=True, exist_ok=True)
+            write_text_file(reference, commit)
+
+    def _check_place(self, path: Path) -> None:
+        """Raise an error if a path, or what it links to, is not in the cache."""
+        if not is_within(path, self._cache):
+            raise OSError(f"{path} leads outside the cache {self._cache}")
+
+    def _check_digest(self, path: Path, etag: str) -> None:
+        """Raise an error, and delete the file, if it does not have the digest that the hub names."""
+        size = path.stat().st_size
+        # The hub names the SHA-256 of a large file, and git's own digest of a small one.
+        digest: Any = sha256() if len(etag) == _SHA256_DIGITS else sha1(b"blob %d\0" % size, usedforsecurity=False)
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                digest.update(block)
+        if digest.hexdigest() == etag:
+            return
+        unlink_in_folder(path, self._cache)
+        raise ModelError(
+            f"A downloaded file does not have the checksum {etag} that the hub names, and was deleted",
+            hint="Run the command again. If it fails again, something between the hub and this machine changes files.",
+        )
 
     def _offline_file(self, repo: str, revision: str | None, name: str) -> tuple[FetchedFile | None] | None:
         """Return what the cache has if HF_HUB_OFFLINE is set, else None."""
@@ -146,24 +219,6 @@ def _is_offline() -> bool:
     from huggingface_hub import constants
 
     return bool(constants.HF_HUB_OFFLINE)
-
-
-def _download(url: str, blob: Path, metadata: HfFileMetadata, report: Callable[[int], None]) -> None:
-    """Download a file, continuing where an earlier download stopped; only one with the right digest gets its name."""
-    from filelock import FileLock
-
-    blob.parent.mkdir(parents=True, exist_ok=True)
-    part = blob.with_name(f"{blob.name}.bunko-part")
-    with FileLock(f"{part}.lock"):
-        if not blob.is_file():
-            with part.open("ab") as file:
-                if metadata.size is not None and file.tell() > metadata.size:
-                    _empty(file)
-                _receive(url, file, metadata.size, report)
-            _check_digest(part, metadata.etag or "")
-            part.replace(blob)
-    with suppress(OSError):
-        Path(f"{part}.lock").unlink()
 
 
 def _receive(url: str, file: BinaryIO, size: int | None, report: Callable[[int], None]) -> None:
@@ -187,8 +242,8 @@ def _receive(url: str, file: BinaryIO, size: int | None, report: Callable[[int],
 
 
 def _receive_once(url: str, file: BinaryIO, position: int, report: Callable[[int], None]) -> None:
-    from huggingface_hub import constants
-    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+    from huggingface_hub import constants, get_session
+    from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
     headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
     if position:
@@ -206,25 +261,6 @@ def _receive_once(url: str, file: BinaryIO, position: int, report: Callable[[int
 def _empty(file: BinaryIO) -> None:
     file.seek(0)
     file.truncate()
-
-
-def _check_digest(path: Path, etag: str) -> None:
-    """Raise an error, and delete the file, if it does not have the digest that the hub names."""
-    size = path.stat().st_size
-    # The hub names the SHA-256 of a large file, and git's own digest of a small one.
-    digest: Any = sha256() if len(etag) == _SHA256_DIGITS else sha1(b"blob %d\0" % size, usedforsecurity=False)
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-    if digest.hexdigest() == etag:
-        return
-    target = Path(os.path.realpath(path))
-    for wrong in (path, target):
-        wrong.unlink(missing_ok=True)
-    raise ModelError(
-        f"A downloaded file does not have the checksum {etag} that the hub names, and was deleted",
-        hint="Run the command again. If it fails again, something between the hub and this machine changes files.",
-    )
 
 
 def _further_modules(modules: Path | None) -> list[str]:
@@ -263,3 +299,30 @@ def _translate_errors(label: str) -> Iterator[None]:
             hint="Run the command again: it continues where it stopped. Without a network, copy the folder of the model"
             " from another machine and name that folder instead.",
         ) from error
+
+
+_WEIGHTS = (".onnx", ".onnx_data", ".data")
+
+
+def remove_model(model: LocalModel, cache: Path | None = None) -> int:
+    """Delete the ONNX files of a model, and the rest of its repositories if nothing else is there; return the bytes."""
+    if model.is_folder:
+        raise ModelError(f"{model.name} is a folder of yours", hint="Delete it yourself.")
+    known = model.known
+    repos = dict.fromkeys((known.onnx_repo, known.repo) if known else (model.repository[0],))
+    return sum(_remove_weights(repository_folder(repo, cache or hub_cache())) for repo in repos if repo)
+
+
+def _remove_weights(repository: Path) -> int:
+    """Delete the ONNX files of a repository, and all of it if no other weights are there; return the bytes."""
+    files = [path for path in repository.glob("snapshots/**/*") if path.is_file()]
+    weights = [path for path in files if path.name.endswith(_WEIGHTS)]
+    if not _holds_other_weights([path for path in files if path not in weights]):
+        size = sum(path.stat().st_size for path in repository.glob("**/*") if path.is_file() and not path.is_symlink())
+        shutil.rmtree(repository, ignore_errors=True)
+        return size
+    return sum(unlink_in_folder(path, repository) for path in weights)
+
+
+def _holds_other_weights(files: list[Path]) -> bool:
+    return any(path.suffix in (".safetensors", ".bin", ".gguf", ".pt", ".h5", ".msgpack") for path in files)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bunko.errors import ModelError
+from bunko.local_models import missing_package_error
 from bunko.local_models.files import ModelFiles
-from bunko.local_models.packages import missing_package_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,7 +2,7 @@
 
 from bunko.protocols.access import AuditStore, TokenStore
 from bunko.protocols.changes import ChangeStore, IndexStatisticsStore
-from bunko.protocols.index import ApproximateView, Index, IndexView
+from bunko.protocols.index import ApproximateView, DamagedIndex, Index, IndexView
 from bunko.protocols.outbox import DomainStore, OutboxStore
 from bunko.protocols.parts import (
     Chunker,
@@ -22,7 +22,9 @@ from bunko.protocols.parts import (
 from bunko.protocols.rows import Digest, MovingRows, RowPage
 from bunko.protocols.store import (
     CacheStore,
+    DocumentReader,
     DocumentStore,
+    LibraryStorage,
     ScanStore,
     StatsStore,
     Store,
@@ -39,7 +41,9 @@ __all__ = [
     "CacheStore",
     "ChangeStore",
     "Chunker",
+    "DamagedIndex",
     "Digest",
+    "DocumentReader",
     "DocumentStore",
     "DomainStore",
     "Embedder",
@@ -47,6 +51,7 @@ __all__ = [
     "Index",
     "IndexStatisticsStore",
     "IndexView",
+    "LibraryStorage",
     "Look",
     "MovingRows",
     "OutboxStore",

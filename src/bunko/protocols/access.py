@@ -21,7 +21,7 @@ class TokenStore(Protocol):
         """Delete a token; return False if there is none of that name."""
 
     def mark_used(self, name: str, used_at: str) -> bool:
-        """Record when a token was used; return False if another process is writing."""
+        """Record the last use of a token; return False if another process is writing."""
 
     def rename_tool(self, name: str, new_name: str) -> None:
         """Give the rights to a tool to the tool of its new name."""
@@ -39,7 +39,7 @@ class AuditStore(Protocol):
     def finish(
         self, entry_id: int, result: AuditResult, details: Mapping[str, Any], *, tools: Sequence[str] | None = None
     ) -> None:
-        """Record how a change ended, and which tools it was about if that was not known before."""
+        """Record the result of a change, and its tools if they were not known before."""
 
     def entries(self, *, since: str = "") -> list[AuditEntry]:
         """Return the entries, the oldest first; all, or those from a time on."""

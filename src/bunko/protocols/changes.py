@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from bunko.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk, ToolStatistics
+from bunko.types.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk, ToolStatistics
 
 
 class ChangeStore(Protocol):
@@ -54,16 +54,16 @@ class ChangeStore(Protocol):
         """Return the name of the tool's current index file, or an empty string."""
 
     def set_index_note(self, tool_id: int, index: str, note: str) -> None:
-        """Store what an index outside the library must know about its copy of a tool; an empty note deletes it."""
+        """Store the note of an index outside the library about its copy of a tool; an empty one deletes it."""
 
     def index_note(self, tool_id: int, index: str) -> str:
-        """Return what an index stored about its copy of a tool, or an empty string."""
+        """Return the note of an index about its copy of a tool, or an empty string."""
 
 
 class IndexStatisticsStore(Protocol):
     """Statistics over the chunks of tools, for indexes outside the library that cannot compute them for each search.
 
-    They follow the documents by generation: whoever copies documents to an index brings the statistics along. Each copy
+    They follow the documents by generation: the copying process brings the statistics along. Each copy
     of a tool has statistics of its own, because one may be behind another; `copy` is its id.
     """
 

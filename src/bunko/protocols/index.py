@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from bunko.records import (
+from bunko.types.records import (
     IndexState,
     NearestRows,
     QueryTerm,
@@ -16,6 +16,10 @@ from bunko.records import (
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+
+class DamagedIndex(Exception):
+    """What an index has kept may be damaged, or not what the library has: `Index.repair` checks that, and mends it."""
 
 
 class IndexView(Protocol):
@@ -116,13 +120,13 @@ class Index(Protocol):
         """Return how many bytes the index keeps outside the store, of a tool or in all."""
 
     def check(self, tool_id: int) -> str:
-        """Return what is wrong with what the index keeps of a tool, or an empty string."""
+        """Return the problem of the index of a tool, or an empty string."""
 
     def repair(self, tool_id: int) -> bool:
         """Rebuild a tool if what the index keeps of it is damaged; return whether it was."""
 
     def drop(self, tool_id: int, *, copy_only: bool = False) -> None:
-        """Delete what the index keeps of a tool; it is rebuilt if the tool is searched again.
+        """Delete the index of a tool; it is rebuilt if the tool is searched again.
 
         `copy_only`: leave in the library what another index uses too.
         """

@@ -90,6 +90,13 @@ class RemoteEmbedder(Embedder, Protocol):
         """Return a secret text that differs for every model, address and key."""
 
     @property
+    def is_size_known(self) -> bool:
+        """Return whether `size` and `name` need no request."""
+
+    def setup_problem(self) -> str:
+        """Return the missing package or key and how to get it, or an empty string; asks no service."""
+
+    @property
     def request_size(self) -> int:
         """Return the maximum number of texts per request."""
 
@@ -116,7 +123,7 @@ class Reranker(Protocol):
     def scores(self, query: str, texts: Sequence[str], *, is_cancelled: Callable[[], bool] = ...) -> list[float] | None:
         """Return one score per text, the higher the better; None if it was cancelled meanwhile.
 
-        It is called in a thread of its own. After `is_cancelled` returns true, nobody waits for the scores.
+        It is called in a thread of its own. After `is_cancelled` returns true, the scores are not waited for.
         """
 
 
@@ -188,7 +195,7 @@ class WatchableSource(VisibleSource, Protocol):
         """Return the folder, or None if a look costs no more than to ask about events."""
 
     def watch_key(self) -> Hashable:
-        """Return what decides, together with the files, what a look shows."""
+        """Return the settings that decide, together with the files, the result of a look."""
 
 
 @runtime_checkable

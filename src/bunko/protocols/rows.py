@@ -73,7 +73,7 @@ class MovingRows(Protocol):
     def copy_of(self) -> str:
         """Return the id of the library that this one is a copy of and nothing else, or an empty string.
 
-        A copy that somebody has written to since it was finished is a library of its own.
+        A copy that was written to since it was finished is a library of its own.
         """
 
     def is_unfinished(self) -> bool:
@@ -83,10 +83,10 @@ class MovingRows(Protocol):
         """Make this library more than a copy, as the first write does."""
 
     def begin_copy(self, library_id: str) -> None:
-        """Mark this library as an unfinished copy, so that nobody else uses it."""
+        """Mark this library as an unfinished copy, so that no other command uses it."""
 
     def leave(self, place: str) -> AbstractContextManager[None]:
-        """Run the block while nobody can write, and then mark this library as moved; if it fails, as nothing."""
+        """Run the block while writers wait, and then mark this library as moved; if it fails, as nothing."""
 
     def stay(self) -> None:
         """Remove the mark that this library has moved."""

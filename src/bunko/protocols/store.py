@@ -11,7 +11,9 @@ from bunko.protocols.access import AuditStore, TokenStore
 from bunko.protocols.changes import ChangeStore, IndexStatisticsStore
 from bunko.protocols.outbox import DomainStore, OutboxStore
 from bunko.protocols.rows import MovingRows
-from bunko.records import (
+from bunko.types import Fingerprint, Problem, SourceEntry, Tool
+from bunko.types.build_info import BuildInfo
+from bunko.types.records import (
     NO_FILTER,
     ChunkRow,
     DatedDocument,
@@ -27,10 +29,9 @@ from bunko.records import (
     StoreAddress,
     StoredDocument,
     Totals,
+    VectorRoom,
     WebPage,
 )
-from bunko.types import Fingerprint, Problem, SourceEntry, Tool
-from bunko.types.build_info import BuildInfo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,31 +74,14 @@ class ToolStore(Protocol):
         """Store a tool, or replace the one of its name, with the documents of the shadow tool that an import wrote."""
 
 
-class DocumentStore(Protocol):
-    """The documents of all tools, with their chunks."""
+class DocumentReader(Protocol):
+    """The documents of all tools, with their chunks, to read."""
 
     def fingerprints(self, tool_id: int) -> dict[str, Fingerprint]:
         """Return the fingerprint of each document and of each failed entry, by URI."""
 
     def failures(self, tool_id: int) -> list[Problem]:
         """Return the entries that could not be imported."""
-
-    def write(
-        self,
-        tool_id: int,
-        *,
-        upsert: Sequence[PreparedDocument] = (),
-        fail: Sequence[FailedDocument] = (),
-        remove: Sequence[str] = (),
-        touch: Sequence[SourceEntry] = (),
-        vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
-        sentences: Mapping[bytes, SentenceVectors] | None = None,
-        usage: Mapping[str, EmbeddingUsage] | None = None,
-    ) -> int:
-        """Write documents atomically and return the new generation; a failed entry replaces its document.
-
-        `sentences` are vectors by the keys of `vectors`. `usage` is added to the totals of each embedder.
-        """
 
     def get(self, tool_id: int, uri: str) -> StoredDocument | None:
         """Return the document with this URI, or None."""
@@ -125,6 +109,27 @@ class DocumentStore(Protocol):
 
     def export(self, tool_id: int, uris: Sequence[str]) -> list[PreparedDocument]:
         """Return the documents as they were written, sorted by URI."""
+
+
+class DocumentStore(DocumentReader, Protocol):
+    """The documents of all tools, with their chunks."""
+
+    def write(
+        self,
+        tool_id: int,
+        *,
+        upsert: Sequence[PreparedDocument] = (),
+        fail: Sequence[FailedDocument] = (),
+        remove: Sequence[str] = (),
+        touch: Sequence[SourceEntry] = (),
+        vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
+        sentences: Mapping[bytes, SentenceVectors] | None = None,
+        usage: Mapping[str, EmbeddingUsage] | None = None,
+    ) -> int:
+        """Write documents atomically and return the new generation; a failed entry replaces its document.
+
+        `sentences` are vectors by the keys of `vectors`. `usage` is added to the totals of each embedder.
+        """
 
 
 class VectorStore(Protocol):
@@ -160,7 +165,7 @@ class VectorStore(Protocol):
         """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
 
     def unpin(self, tool_id: int, embedder: str | None = None) -> None:
-        """Unpin the vectors of a tool, of one embedder or of all."""
+        """Unpin the vectors of a tool, of one embedder or of all; those that no chunk uses are released."""
 
     def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: BuildInfo) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation.
@@ -169,8 +174,18 @@ class VectorStore(Protocol):
         Texts and terms do not change. Raises LibraryError if a key is missing or has no stored vector.
         """
 
+    def delete_released(self, tool_id: int) -> None:
+        """Delete the vectors that a tool's documents used or that were pinned for it, and that nothing uses now.
+
+        Until then, an import that embeds one of their texts finds them. The caller holds the import lock of the tool;
+        others write in between. While others import, it may leave the rest to the next time.
+        """
+
     def delete_orphans(self) -> None:
-        """Delete vectors that no chunk uses and that are not pinned."""
+        """Delete all vectors that no chunk uses and that are not pinned, in the same way."""
+
+    def unused(self) -> VectorRoom:
+        """Return how many vectors no chunk uses, pinned or not, and how many bytes they take."""
 
     def usage(self) -> dict[str, EmbeddingUsage]:
         """Return how much imports have used each embedder, by embedder name."""
@@ -245,6 +260,9 @@ class StatsStore(Protocol):
     def list_documents(self, tool_id: int, *, skip: int = 0, limit: int = 20) -> list[DocumentSummary]:
         """Return a page of documents, sorted by URI."""
 
+    def beginnings(self, tool_id: int, *, limit: int) -> list[str]:
+        """Return the beginnings of at most `limit` documents that are spread evenly over all."""
+
     def tags(self, tool_id: int) -> list[tuple[str, int]]:
         """Return each tag with its number of documents, most used first."""
 
@@ -284,35 +302,20 @@ class StoreFiles(Protocol):
     def contain(self, real_path: str) -> bool:
         """Return whether a path without symbolic links names one of these files, existing or not."""
 
+    def mode(self) -> int | None:
+        """Return the permissions for files with parts of the library, None for those of other new files."""
+
     def still_exist(self) -> bool:
         """Return whether the library that was opened is still at its place."""
 
 
-class Store(Protocol):
-    """Stores the tools and documents of a library, by subject."""
+class LibraryStorage(Protocol):
+    """Where a library is kept, and when it changes there; nothing of what is in it."""
 
-    id: str  # unique to the library
     kind: str  # one of `stores.KINDS`
     address: StoreAddress  # to open the same library in another process
     location: str  # for messages
-    engine: str  # what stores it, with its version, for messages
     announces_changes: bool  # whether `wait_for_change` returns as soon as another process has changed something
-    is_persistent: bool  # False if the library ends with its process, and no other process can open it
-    tools: ToolStore
-    documents: DocumentStore
-    vectors: VectorStore
-    changes: ChangeStore
-    pages: WebPageStore
-    cache: CacheStore
-    scans: ScanStore
-    stats: StatsStore
-    index_statistics: IndexStatisticsStore
-    tokens: TokenStore
-    audit: AuditStore
-    outbox: OutboxStore
-    domains: DomainStore
-    files: StoreFiles
-    rows: MovingRows | None  # None if the library cannot be moved to another store
 
     def read_transaction(self) -> AbstractContextManager[None]:
         """Read everything inside the block from one state, unaffected by concurrent writes."""
@@ -329,6 +332,29 @@ class Store(Protocol):
     def wait_for_change(self, seconds: float) -> bool:
         """Wait at most this long for a change by any process; return whether there may have been one."""
 
+
+class Store(LibraryStorage, Protocol):
+    """Stores the tools and documents of a library, by subject."""
+
+    id: str  # unique to the library
+    engine: str  # what stores it, with its version, for messages
+    is_persistent: bool  # False if the library ends with its process
+    tools: ToolStore
+    documents: DocumentStore
+    vectors: VectorStore
+    changes: ChangeStore
+    pages: WebPageStore
+    cache: CacheStore
+    scans: ScanStore
+    stats: StatsStore
+    index_statistics: IndexStatisticsStore
+    tokens: TokenStore
+    audit: AuditStore
+    outbox: OutboxStore
+    domains: DomainStore
+    files: StoreFiles
+    rows: MovingRows
+
     def size(self) -> int:
         """Return how many bytes the library takes, without its indexes."""
 
@@ -336,7 +362,7 @@ class Store(Protocol):
         """Return the problems found in the stored data, or an empty string."""
 
     def moved_to(self) -> str:
-        """Return where this library is now if it has moved, else an empty string; nobody may write to it then."""
+        """Return the new place of this library if it has moved, else an empty string; all writes are refused then."""
 
     def close(self) -> None:
         """Close the store."""

@@ -9,22 +9,26 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from bunko.errors import SourceError
 from bunko.readers.reader import Reader
+from bunko.runtime.plugins import iter_modules, load_plugins
 from bunko.text.dates import date_in_name
+from bunko.text.normalise import escape_surrogates
 
 if TYPE_CHECKING:
     from bunko.types import Text
 
 __all__ = [
-    "Reader", "builtin_readers", "default_suffixes", "format_label", "plugin_readers", "read", "unavailable_readers",
+    "Reader", "builtin_readers", "default_suffixes", "format_label", "plugin_readers", "plugin_suffixes", "read",
+    "unavailable_readers",
 ]  # fmt: skip
 
 ENTRY_POINT_GROUP = "bunko.readers"
 # Modules that readers share, or that read entries for sources; the search for readers does not import them.
 HELPER_MODULES = frozenset({
-    "changelog", "charset", "daily_notes", "definitions", "definitions_process", "encoding", "entry_head",
-    "entry_lines", "helper_process", "jsonl", "legacy_encodings", "line_stream", "memo", "mime", "office", "outline",
-    "outlines", "places", "reader", "titles", "vault_notes",
+    "changelog", "daily_notes", "definitions", "definitions_process", "encoding", "entry_head",
+    "entry_lines", "helper_process", "jsonl", "legacy_encodings", "line_stream", "memo", "mime", "outline",
+    "outlines", "places", "reader", "vault_notes",
 })  # fmt: skip
 _FALLBACK = "plain"
 # The `default_suffixes` of all readers in this package: a search needs them, but not the readers.
@@ -41,6 +45,13 @@ def read(data: bytes, name: str) -> Text:
     """
     reader = _reader_of(name)
     text = (reader or builtin_readers()[_FALLBACK]).read(data)
+    content = getattr(text, "text", text)
+    if not isinstance(content, str):  # of a reader from another package
+        raise SourceError(f"Its reader returned no text but {type(content).__name__}")
+    try:
+        f"{content}{text.title}".encode()
+    except UnicodeEncodeError:  # no store takes half of a character
+        text = replace(text, text=escape_surrogates(content), title=escape_surrogates(text.title))
     return replace(text, date=date) if not text.date and (date := date_in_name(name)) else text
 
 
@@ -52,7 +63,14 @@ def format_label(name: str) -> str:
 
 def default_suffixes() -> tuple[str, ...]:
     """Return the suffixes of the files that a folder imports unless the settings say otherwise."""
-    return _DEFAULT_SUFFIXES
+    return (*_DEFAULT_SUFFIXES, *plugin_suffixes())
+
+
+@cache
+def plugin_suffixes() -> tuple[str, ...]:
+    """Return the `default_suffixes` of the readers that installed packages add; those of bunko are not among them."""
+    plugin_suffixes = (suffix for reader in plugin_readers().values() for suffix in reader.default_suffixes)
+    return tuple(dict.fromkeys(suffix for suffix in plugin_suffixes if suffix not in _DEFAULT_SUFFIXES))
 
 
 def unavailable_readers() -> tuple[Reader, ...]:
@@ -63,17 +81,14 @@ def unavailable_readers() -> tuple[Reader, ...]:
 @cache
 def builtin_readers() -> Mapping[str, Reader]:
     """Return the readers of this package by name; they import their parsers only when a file needs them."""
-    from bunko.plugins import iter_modules
-
     modules = iter_modules(sys.modules[__name__], HELPER_MODULES)
-    return {key: reader for name, module in modules for key, reader in _declared_readers(name, module).items()}
+    readers = {key: reader for name, module in modules for key, reader in _declared_readers(name, module).items()}
+    return dict(sorted(readers.items()))
 
 
 @cache
 def plugin_readers() -> Mapping[str, Reader]:
     """Return the readers that installed packages add by entry points; a built-in suffix cannot be replaced."""
-    from bunko.plugins import load_plugins
-
     plugins = load_plugins(ENTRY_POINT_GROUP).items()
     return {key: reader for name, plugin in plugins for key, reader in _declared_readers(name, plugin).items()}
 

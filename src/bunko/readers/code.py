@@ -45,13 +45,14 @@ def suffixes() -> tuple[str, ...]:
 
 
 def has_parser() -> bool:
-    """Return whether the extra `code`, which finds definitions, is installed."""
-    from importlib.util import find_spec
-
+    """Return whether the extra `code`, which finds definitions, is installed and can be used."""
     try:
-        return find_spec("tree_sitter") is not None
-    except ValueError:  # marked as a package that must not be imported
+        import tree_sitter
+
+        tree_sitter.Parser()
+    except Exception:  # one of another version, or a damaged one, may raise anything
         return False
+    return True
 
 
 def _build_reader(language: Language) -> Reader:

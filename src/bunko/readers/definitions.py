@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.readers.code import Language
-from bunko.readers.helper_process import HelperProcess
+from bunko.readers.helper_process import HelperProcess, memory_limit
 from bunko.readers.outline import Heading, Verbatim
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _load_grammar(language: Language) -> _Grammar | None:
         import tree_sitter
 
         grammar = tree_sitter.Language(getattr(import_module(language.module), language.function)())
-    except (ImportError, AttributeError, ValueError):  # also a grammar of another version
+    except Exception:  # also a grammar of another version
         return None
     groups, leaves = _NODE_TYPES[language.name]
     return _Grammar(
@@ -132,7 +132,9 @@ def _find_definitions(text: str, language: Language) -> tuple[_Definition, ...]:
         return ()
     data = text.encode("utf-8", "replace")
     try:
-        answer = parser_process.ask(b"%b\n%b" % (language.media_type.encode(), data), _MAX_SECONDS)
+        answer = parser_process.ask(
+            b"%b\n%b" % (language.media_type.encode(), data), _MAX_SECONDS, (str(memory_limit()),)
+        )
     except (EOFError, OSError):
         return ()
     return tuple(

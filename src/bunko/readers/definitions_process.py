@@ -11,12 +11,10 @@ from bunko.readers.code import LANGUAGES_BY_TYPE
 from bunko.readers.definitions import parse_definitions
 from bunko.readers.helper_process import limit_memory, read_request, write_message
 
-_MAX_MEMORY_BYTES = 1 << 30  # a tree takes about 50 times the bytes of its text
 
-
-def main() -> None:
-    """Answer requests until stdin ends."""
-    limit_memory(_MAX_MEMORY_BYTES)
+def main(max_bytes: int) -> None:
+    """Answer requests until stdin ends; a tree takes about 50 times the bytes of its text."""
+    limit_memory(max_bytes)
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while (request := read_request(requests)) is not None:
         media_type, _, data = request.partition(b"\n")
@@ -26,4 +24,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

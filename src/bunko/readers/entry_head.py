@@ -64,7 +64,7 @@ _LEADING_TAGS, _TRAILING_TAGS = re.compile(_TAG_RUN), re.compile(rf"\s*{_TAG_RUN
 _MORE_TAGS = re.compile(rf"(?:\s*{_BRACKET_TAG}\s*(?::(?=\s|\Z|[\[［])|：))+")
 _TITLE_END = re.compile(r"(?:\A|\s+)[-–—|]\Z")
 _ZONES = {"UTC": "Z", "GMT": "Z", "JST": "+09:00"}
-# A number such as 0123-45-67 is no date that somebody mistyped.
+# A number such as 0123-45-67 is no mistyped date.
 _LIKELY_YEAR = re.compile(r"(?:18|19|20|21)\d\d|\D")
 
 

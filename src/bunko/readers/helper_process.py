@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 _MAX_MESSAGE_BYTES = 256 << 20
+_MAX_MEMORY_BYTES, _MIN_MEMORY_BYTES = 1 << 30, 256 << 20  # a helper needs 30 MB for itself
+_CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 # The modules beside a script have names of the standard library, so that its folder must not be on the path.
 _OPTIONS = ("-P", "-W", "ignore")
 
@@ -75,6 +77,18 @@ def write_message(stream: BinaryIO, message: dict[str, Any]) -> None:
     """Write a message with its length."""
     data = json.dumps(message).encode()
     stream.write(len(data).to_bytes(4, "big") + data)
+
+
+def memory_limit() -> int:
+    """Return the bytes that a helper may have: all workers of an import together get half of the machine's memory."""
+    from bunko.runtime.workers import default_worker_count
+
+    total = _MAX_MEMORY_BYTES * 2 * default_worker_count()
+    with suppress(ValueError, OSError, AttributeError):  # no such names on Windows
+        total = min(total, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(ValueError, OSError):  # "max": the container has no limit
+        total = min(total, int(_CONTAINER_LIMIT.read_text(encoding="ascii")))
+    return max(_MIN_MEMORY_BYTES, min(_MAX_MEMORY_BYTES, total // 2 // default_worker_count()))
 
 
 def limit_memory(max_bytes: int) -> None:

@@ -14,7 +14,7 @@ from bunko.readers.memo import collapse_line_ends
 
 # Bytes that are read at once: a file up to this size is read in one block.
 MAX_READ_BYTES = 4_000_000
-_BLOCK_BYTES = 1_000_000
+BLOCK_BYTES = 1_000_000
 # Codecs to try for a damaged file, and the share of it that each may fail to decode.
 _DAMAGE_LIMITS = {"utf-8": 0.05, "cp932": 0.05, "euc_jp": 0.05, "gb18030": 0.05}
 # The same for files with a byte order mark. Of random bytes, 97 % are valid UTF-16.
@@ -121,7 +121,7 @@ def _find_damage(file: BinaryIO, codec: str) -> int | None:
     file.seek(0)
     position = 0
     try:
-        while block := file.read(_BLOCK_BYTES):
+        while block := file.read(BLOCK_BYTES):
             decoder.decode(block)
             position += len(block)
         decoder.decode(b"", True)
@@ -135,7 +135,7 @@ def _stream_lines(file: BinaryIO, codec: str, max_chars: int, *, is_damaged: boo
     decoder = IncrementalNewlineDecoder(getincrementaldecoder(codec)(errors), translate=True)
     partial_line = ""
     try:
-        while block := file.read(_BLOCK_BYTES):
+        while block := file.read(BLOCK_BYTES):
             if len(partial_line) > max_chars:
                 partial_line = partial_line[: max_chars + 1]
             text = decoder.decode(block)

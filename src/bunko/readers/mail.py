@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
@@ -71,8 +72,6 @@ def read_file(data: bytes) -> Text:
     """Read a message, or all messages of a mailbox as one text."""
     if not data.startswith(b"From "):
         return read_message(data)
-    import io
-
     texts = [text for text in (_try_read(message.data) for message in split_mailbox(io.BytesIO(data))) if text]
     if not texts:
         raise SourceError("The mailbox has no messages", hint="Exclude it, or export it again.")
@@ -131,7 +130,7 @@ def _part_text(part: Part) -> str:
 
 
 def _without_signature(text: str) -> str:
-    """Remove what follows the last line of two dashes and a space, if it is short and is not all there is."""
+    """Remove the lines after the last one of two dashes and a space, if it is short and is not all there is."""
     before, mark, signature = f"\n{text}".rpartition("\n-- \n")
     is_signature = mark and before.strip() and signature.strip("\n").count("\n") < _MAX_SIGNATURE_LINES
     return before.removeprefix("\n") if is_signature else text

@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 from bunko.readers import outline
 from bunko.readers.encoding import decode
 from bunko.readers.reader import Reader
+from bunko.runtime.package_errors import package_errors
 from bunko.text.dates import iso_date
 from bunko.text.tags import parse_tags
 from bunko.types import Text
@@ -18,6 +21,7 @@ _MAX_FRONT_MATTER_CHARS = 64 * 1024  # characters; front matter is a few lines, 
 _MAX_DEPTH = 50  # levels of nesting; three are common
 _YAML_BLOCK = re.compile(r"---[^\S\n]*\n((?s:.*?)(?<=\n))(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)")
 _TOML_BLOCK = re.compile(r"\+\+\+[^\S\n]*\n((?s:.*?)(?<=\n))\+\+\+[^\S\n]*(?:\n|\Z)")
+_TABLE_ROW = re.compile(r"\|.*\|")  # above --- it is a heading, but no title
 _FRONT_MATTER_KEYS = ("title", "date", "tags", "aliases", "alias")
 _LIST_KEYS = ("tags", "aliases", "alias")
 _KEY_LINE = re.compile(r"([A-Za-z_][\w-]*):(?:[^\S\n]+(.*)|)\Z")
@@ -48,7 +52,7 @@ def read(text: str, encoding: str) -> Text:
 def _first_heading(lines: str, body_start: int) -> str:
     first_title = ""
     for mark in outline.scan_outline(lines, body_start):
-        if isinstance(mark, outline.Heading) and mark.title:
+        if isinstance(mark, outline.Heading) and mark.title and not _TABLE_ROW.fullmatch(mark.title):
             if mark.level == 1:
                 return mark.title
             first_title = first_title or mark.title
@@ -74,8 +78,7 @@ def _parse_yaml(block: str) -> FrontMatter | None:
     Only the events of the parser are used: 007 and yes stay what the author wrote, aliases and merge keys
     cannot expand without limit, and deep nesting cannot overflow the stack (composing nodes crashes the process).
     """
-    import yaml
-
+    yaml = _load_yaml()
     values: FrontMatter = {}
     depth = documents = 0
     key: str | None = None  # the key whose value comes next
@@ -107,6 +110,15 @@ def _parse_yaml(block: str) -> FrontMatter | None:
     except (yaml.YAMLError, ValueError):
         return _parse_yaml_lines(block)
     return values if documents <= 1 else None
+
+
+@cache
+def _load_yaml() -> ModuleType:
+    with package_errors("PyYAML"):
+        import yaml
+
+        yaml.safe_load("a: b")  # what cannot work fails here
+    return yaml
 
 
 def _parse_yaml_lines(block: str) -> FrontMatter | None:

@@ -16,6 +16,7 @@ from bunko.text.tags import parse_tags
 from bunko.types import Text
 
 MEDIA_TYPE = "application/x-ipynb+json"
+MAX_VALUES = 2_000_000  # of its JSON: a parser makes up to 300 bytes of each
 _MAX_OUTPUT_CHARS = 2000  # of a cell: a log or a large table says little after its beginning
 _MAX_TITLE_CHARS = 300
 # The headings of a notebook are above its cells: two levels of them, then the cell.
@@ -31,6 +32,8 @@ def read_file(data: bytes) -> Text:
     import json
 
     source, encoding = decode(data)
+    if sum(map(source.count, "[{,")) > MAX_VALUES:
+        raise SourceError(f"The notebook has more than {MAX_VALUES:,} values", hint="Clear its outputs or exclude it.")
     try:
         notebook = json.loads(source)
     except ValueError as error:

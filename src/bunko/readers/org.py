@@ -29,7 +29,7 @@ _MARK = re.compile(
 _KEYWORD = re.compile(r"(?im)^[ \t]*#\+(title|date|filetags|todo|seq_todo|typ_todo):[ \t]*(.*)$")
 _HEADER_LINES = re.compile(
     r"(?i)(?:[^\S\n]*\n|[ \t]*#\+(?!begin_|caption)[\w-]+:[^\n]*(?:\n|\Z)|#(?:[ \t][^\n]*)?(?:\n|\Z)"
-    r"|[ \t]*:properties:[^\S\n]*\n(?:[ \t]*:[^\s:]+:[^\n]*\n)*[ \t]*:end:[^\S\n]*(?:\n|\Z))*+"
+    r"|[ \t]*:properties:[^\S\n]*\n(?:[ \t]*:[^\s:]+:[^\n]*\n)*[ \t]*:end:[^\S\n]*(?:\n|\Z))*"
 )
 _PRIORITY = re.compile(r"\[#[A-Za-z0-9]{1,2}\][ \t]*")
 _COOKIE = re.compile(r"\[\d*(?:/\d*|%)\]")

@@ -25,12 +25,13 @@ class Verbatim(NamedTuple):
 
 
 # The leading newline is a literal that the regex engine searches for at memory speed; ^ is not.
-# The look-ahead rejects most lines before the alternatives are tried.
+# The look-ahead rejects most lines before the alternatives are tried. Each mark of a list takes memory, so their number
+# is limited.
 _BLOCK_START = re.compile(
     r"\n( {0,3})(?=[-#=`~<+*\d])(?:"
     r"(?P<atx>#{1,6})(?=[ \t\n]|\Z)"
     r"|(?P<underline>=++|-++)[ \t]*+(?=\n|\Z)"
-    r"|(?P<item>(?:(?:[-+*]|\d{1,9}[.)])[ \t]++)*+)(?P<fence>`{3,}+(?=[^`\n]*+(?:\n|\Z))|~{3,}+)"
+    r"|(?>(?:(?:[-+*]|\d{1,9}[.)])[ \t]++){0,100})(?P<fence>`{3,}+(?=[^`\n]*+(?:\n|\Z))|~{3,}+)"
     r"|(?P<html>(?i:<(?:!--|(?:pre|script|style|textarea)(?=[\s>])|h[1-6](?=[\s>]))))"
     r")"
 )
@@ -38,8 +39,10 @@ _CLOSING_FENCE = re.compile(r"\n( *)(`{3,}+|~{3,}+)[ \t]*+(?=\n|\Z)")
 _END_TAG = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
 _HTML_HEADING = re.compile(r"(?i)<h([1-6])(?:[ \t][^>\n]*+)?>(.*?)</h\1[ \t]*>[ \t]*(?=\n|\Z)")
 _HTML_TAG = re.compile(r"<[^<>]*>")
-_RULE = re.compile(r" {0,3}([-_*])(?:[ \t]*+\1){2,}+[ \t]*+")
-_INDENTED_LINES = re.compile(r"(?:\n(?: {4}| {0,3}\t)[^\n]*+)*+")
+_RULE = re.compile(
+    r" {0,3}(?:-[ \t]*+-[ \t]*+-[- \t]*+|_[ \t]*+_[ \t]*+_[_ \t]*+|\*[ \t]*+\*[ \t]*+\*[* \t]*+)",
+)
+_INDENTED_LINES = re.compile(r"(?:\n(?: {4}| {0,3}\t)[^\n]*+)*")
 # Lists, quotes and tables: a line of dashes below them is a rule, not an underline.
 _CONTAINER = re.compile(
     r"\n {0,3}(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t\n]|\Z)|(?=[^\n|]*+\|)[-:| \t]++(?=\n|\Z))",

@@ -16,6 +16,7 @@ NOTEBOOK = "application/x-ipynb+json"
 _PAGE = re.compile(r"## Page (\d{1,6})(?:: .*)?")
 _SLIDE = re.compile(r"## Slide (\d{1,6})(?:: .*)?")
 _CELLS = re.compile(r"## (.+)!([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
+_CELL_RANGE = re.compile(r"(?m)![A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7}$")
 _NOTEBOOK_CELL = re.compile(r"### Cell (\d{1,6})")
 _HEADINGS = {PDF: _PAGE, PRESENTATION: _SLIDE, WORKBOOK: _CELLS, NOTEBOOK: _NOTEBOOK_CELL}
 _NUMBER_NAMES = {PDF: "p", PRESENTATION: "slide", NOTEBOOK: "cell"}
@@ -50,6 +51,11 @@ def slide_heading(number: int, title: str = "") -> str:
 def cells_heading(sheet: str, first: tuple[int, int], last: tuple[int, int]) -> str:
     """Return the heading of a range of cells, given by row and column, both counted from 1."""
     return f"## {sheet}!{column_name(first[1])}{first[0]}:{column_name(last[1])}{last[0]}"
+
+
+def without_cells(text: str) -> str:
+    """Return a heading, or a text with headings, without the ranges of cells: with the names of the sheets."""
+    return _CELL_RANGE.sub("", text)
 
 
 def column_name(column: int) -> str:
@@ -162,7 +168,7 @@ def _headings(lines: list[str], pattern: re.Pattern[str]) -> Iterator[tuple[int,
 
 
 def _notebook_headings(text: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """Yield where each cell begins: at its number, or at the headings of its text that stand right above it."""
+    """Yield the start of each cell: its number, or the headings of its text right above it."""
     begin: int | None = None
     end = line = position = 0
     for mark in scan_outline(text):

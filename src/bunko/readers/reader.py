@@ -1,9 +1,10 @@
-"""Define how a reader declares the files that it reads."""
+"""Define the declaration of a reader: the files that it reads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ class Reader:
 
     def is_available(self) -> bool:
         """Return whether the package that it needs is installed."""
-        from importlib.util import find_spec
-
         try:
             return not self.package or find_spec(self.package) is not None
         except ValueError:  # the package is marked as one that must not be imported

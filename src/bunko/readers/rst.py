@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator
 from unicodedata import east_asian_width
 
@@ -18,9 +19,10 @@ _MAX_TITLE_CHARS = 300
 _MAX_FIELD_LINES = 50  # of the list of author, date and the like
 _MIN_SURE_ADORNMENT = 4  # a shorter one underlines only a title that is as short
 
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*+[ \t]*+")
+_ADORNMENT_CHARS = "|".join(f"[{re.escape(mark)}]++" for mark in string.punctuation)  # of one kind
+_ADORNMENT = re.compile(rf"(?:{_ADORNMENT_CHARS})[ \t]*+")
 _MARK = re.compile(
-    r"\n(?:(?P<adornment>([!-/:-@\[-`{-~])\2*+)[ \t]*+(?=\n|\Z)"
+    rf"\n(?:(?P<adornment>{_ADORNMENT_CHARS})[ \t]*+(?=\n|\Z)"
     r"|(?P<indent>[ \t]*+)(?:\.\.[ \t]+(?i:code|code-block|sourcecode|parsed-literal)::[^\n]*"
     r"|(?!\.\.[ \t])[^\n]*::[ \t]*)(?=\n))"
 )
@@ -110,9 +112,10 @@ def _literal_end(body: str, mark: re.Match[str]) -> int:
     first = _BLOCK_INDENT.match(body, mark.end())
     if not first or len(first["indent"]) <= len(mark["indent"]):
         return mark.end()
-    inner = re.compile(rf"(?:(?:\n[^\S\n]*+)*\n[ \t]{{{len(mark['indent']) + 1},}}+[^\n]++)++")
-    block = inner.match(body, mark.end())
-    return block.end() if block else mark.end()
+    outer_line = re.compile(rf"\n(?![^\S\n]*+(?:\n|\Z)|[ \t]{{{len(mark['indent']) + 1}}})").search(body, mark.end())
+    block_end = outer_line.start() if outer_line else len(body)
+    line_end = body.find("\n", mark.end() + len(body[mark.end() : block_end].rstrip()))
+    return len(body) if line_end < 0 else line_end
 
 
 def _fields(lines: str, start: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Read what Obsidian and Logseq add to Markdown: tags inside of the text, other names of a note, and properties."""
+"""Read the additions of Obsidian and Logseq to Markdown: tags in the text, other names of a note, and properties."""
 
 from __future__ import annotations
 

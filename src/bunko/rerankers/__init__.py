@@ -12,7 +12,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from bunko.errors import ModelError, UnknownName
+from bunko.local_models.catalogue import find_model
 from bunko.rerankers.provider import RerankerProvider
+from bunko.runtime.plugins import iter_modules, load_plugin
 
 if TYPE_CHECKING:
     from bunko.protocols import Reranker
@@ -26,8 +28,6 @@ HELPER_MODULES = frozenset({"provider"})
 @cache
 def builtin_providers() -> Mapping[str, RerankerProvider]:
     """Return the providers of this package by name."""
-    from bunko.plugins import iter_modules
-
     return {
         name: provider
         for name, module in iter_modules(sys.modules[__name__], HELPER_MODULES)
@@ -43,8 +43,6 @@ def build(name: str) -> Reranker:
     provider_name, _, model = name.partition(":")
     if provider := _builtin(provider_name):
         return provider.build(model)
-    from bunko.local_models.catalogue import find_model
-
     if find_model(name) is None and not _is_path(provider_name):
         if provider := _plugin(provider_name):
             return provider.build(model)
@@ -69,8 +67,6 @@ def _builtin(name: str) -> RerankerProvider | None:
 
 
 def _plugin(name: str) -> RerankerProvider | None:
-    from bunko.plugins import load_plugin
-
     try:
         plugin = load_plugin(ENTRY_POINT_GROUP, name)
     except Exception as error:  # the code of another package may raise anything

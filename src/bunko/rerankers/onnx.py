@@ -7,6 +7,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import ModelError
+from bunko.local_models import RUN_PACKAGES, missing_package
+from bunko.local_models.files import LocalModel
 from bunko.rerankers.provider import RerankerProvider
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ class OnnxReranker:
     """One cross-encoder, loaded at first use."""
 
     def __init__(self, model: str) -> None:
-        from bunko.local_models.files import LocalModel
-
         self._local_model = LocalModel(model)
         self._lock = Lock()  # held while the model is loaded and while it runs
         self._loaded_model: OnnxModel | None = None
@@ -35,8 +35,6 @@ class OnnxReranker:
 
     def unavailable_reason(self) -> str:
         """Return what is missing and how to get it, or an empty string; loads nothing."""
-        from bunko.local_models.packages import RUN_PACKAGES, missing_package
-
         return missing_package(*RUN_PACKAGES) or self._local_model.missing_reason()
 
     def scores(

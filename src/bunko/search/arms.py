@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.embedders import embed_and_check
 from bunko.errors import QueryError
 from bunko.protocols import Embedder, IndexView
-from bunko.records import EMPTY_RANKING, NearestRows, QueryTerm, Ranking
+from bunko.runtime.timing import timer
 from bunko.search.query_analysis import QueryAnalysis
-from bunko.search.request import RankRequest
 from bunko.search.similarity import most_similar
 from bunko.text import ngrams
-from bunko.timing import timer
+from bunko.types.records import EMPTY_RANKING, NearestRows, QueryTerm, Ranking
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _log = logging.getLogger("bunko.search")
 
@@ -48,24 +51,6 @@ class FusedScores(NamedTuple):
     lexical: Mapping[int, float]
     semantic: Mapping[int, float]
     final: Mapping[int, float]
-
-
-def rank_arms(
-    view: IndexView,
-    query: str,
-    analysis: QueryAnalysis,
-    embedder: Embedder | None,
-    request: RankRequest,
-    where: tuple[int, ...] | None,
-) -> Arms:
-    """Return the rankings that the mode of a request needs."""
-    lexical, nearest = EMPTY_RANKING, None
-    if request.mode != "semantic":
-        with timer("bm25_query", _log):
-            lexical = rank_lexical(view, analysis, request.rows_per_arm, k1=request.k1, b=request.b, where=where)
-    if request.mode != "bm25":
-        nearest = rank_semantic(view, query, embedder, request.rows_per_arm, request.similarity_threshold, where)
-    return Arms(lexical, nearest)
 
 
 def rank_lexical(
@@ -138,24 +123,29 @@ def _gram_share(view: IndexView, analysis: QueryAnalysis, row: int) -> float:
     return sum(weights) / sum(gram.weight for gram in grams) if weights else 1.0
 
 
-def rank_semantic(
-    view: IndexView,
-    query: str,
-    embedder: Embedder | None,
-    k: int,
-    threshold: float | None,
-    where: tuple[int, ...] | None,
-) -> NearestRows | None:
-    """Return the k most similar rows within a distance threshold, or None if the index or the query is empty."""
+def embed_queries(
+    view: IndexView, embedder: Embedder | None, texts: Sequence[str]
+) -> list[npt.NDArray[np.float32] | None]:
+    """Return the vectors of a query and its wordings, all at once; None for an empty one, or if the index is empty."""
     if embedder is None:
         raise QueryError(
             "This search needs vectors, but embedding.provider is none",
             hint="Search with mode bm25, or set embedding.provider and import again.",
         )
-    if not view.size or not query.strip():
-        return None
+    if not view.size or not texts[0].strip():
+        return [None] * len(texts)
     with timer("query_embedding", _log):
-        vector = embed_and_check(embedder, [query], query=True)[0]
+        return list(embed_and_check(embedder, texts, query=True))
+
+
+def rank_semantic(
+    view: IndexView,
+    vector: npt.NDArray[np.float32],
+    k: int,
+    threshold: float | None,
+    where: tuple[int, ...] | None,
+) -> NearestRows:
+    """Return the k most similar rows within a distance threshold."""
     with timer("vector_query", _log):
         nearest_rows = most_similar(view, vector, k, where=where)
     return within_distance(nearest_rows, threshold)

@@ -9,7 +9,7 @@ from math import log
 from typing import NamedTuple
 
 from bunko.search.evidence import analyze_passage
-from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
+from bunko.search.query_analysis import analyse_query
 from bunko.search.statements import analyze_clauses
 from bunko.search.support import check_support, find_gaps
 from bunko.text import analyzer
@@ -119,7 +119,7 @@ def _asks_for_unknown_name(question: str, sources: Sequence[AnswerSource]) -> bo
 
 
 def _analyze_question(question: str) -> _Question:
-    analysis = analyse_query(question, cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+    analysis = analyse_query(question)
     groups: dict[int, dict[str, float]] = {}
     for term, spelling, role in zip(analysis.terms, analysis.spellings, analysis.roles, strict=True):
         if role != "gram" and spelling not in _QUESTION_FILLERS:

@@ -11,9 +11,9 @@ from bunko.errors import QueryError
 from bunko.protocols import Store
 from bunko.readers.outline import unify_line_ends
 from bunko.readers.places import PLACE_PATTERN, find_place
-from bunko.records import StoredDocument
 from bunko.search.passages import lines_hash, parse_passage_hash
 from bunko.types import format_citation
+from bunko.types.records import StoredDocument
 
 _CITATION = re.compile(
     rf"(?P<uri>.+):(?:L(?P<first>\d{{1,9}})(?:-L?(?P<last>\d{{1,9}}))?|(?P<place>{PLACE_PATTERN}))", re.DOTALL
@@ -43,7 +43,7 @@ class Citation(NamedTuple):
 
 
 def parse_citation(text: str) -> Citation | None:
-    """Return what a citation names (path:L12-L30 or path:p12), or None if the text is not one."""
+    """Return the parts of a citation (path:L12-L30 or path:p12), or None if the text is not one."""
     match = _CITATION.fullmatch(text.strip())
     if match is None:
         return None

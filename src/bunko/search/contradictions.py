@@ -1,4 +1,4 @@
-"""Find what a passage says otherwise than a claim: a negation, an opposite, or the same about somebody else."""
+"""Find contradictions of a claim in a passage: a negation, an opposite, or the same about another subject."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from bunko.search.evidence import Evidence, is_across, is_said, matched_weight
 from bunko.search.word_match import SHARED_CHARACTERS, best_match, match_strength
 from bunko.text import polarity
 from bunko.text.quantities import Quantity
+from bunko.types.answers import DENIAL
 
 
 def find_conflicts(claim: Clause, window: Sequence[Clause], passage: Evidence) -> list[str]:
-    """Return what a passage says differently: a negation, a comparison, or the same about somebody else."""
+    """Return the conflicts in a passage: a negation, a comparison, or the same about another subject."""
     weights = [(matched_weight(claim, [clause]), clause) for clause in window]
     weights.sort(key=lambda item: -item[0])
     ranked = [clause for _, clause in weights]
     conflicts = []
     nearest = [clause for weight, clause in weights if weight >= weights[0][0] - 1e-9]
     if all(_denies(claim, clause) for clause in nearest) or any(_is_denied(word, window) for word in claim.words):
-        conflicts.append("not")
+        conflicts.append(DENIAL)
     opposites = [polarity.opposite(claim.text, clause.text) for clause in nearest]
     if all(opposites):
         conflicts.append(opposites[0])
@@ -80,7 +81,7 @@ def _denies(claim: Clause, clause: Clause) -> bool:
         if word.is_negated != other.is_negated:
             return True
         agreeing_predicates += other.is_predicate or word.is_predicate
-    if claim.negations % 2 == clause.negations % 2:
+    if not covered or claim.negations % 2 == clause.negations % 2:
         return False
     is_japanese = any(word.is_japanese for word in (*claim.words, *clause.words))
     return not agreeing_predicates if is_japanese else covered < 0.75 * len(claim.words)

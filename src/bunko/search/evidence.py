@@ -36,7 +36,7 @@ class Evidence:
         return numbers
 
     def strengths(self, word: Word) -> dict[int, float]:
-        """Return how certain it is that clauses have a word, by their number; those without it are left out."""
+        """Return the certainty that clauses have a word, by their number; those without it are left out."""
         numbers = {number for key in match_keys(word) for number in self._clauses_by_key.get(key, ())}
         strengths = {number: best_match(word, [self.clauses[number]])[0] for number in sorted(numbers)}
         return {number: strength for number, strength in strengths.items() if strength}
@@ -119,7 +119,7 @@ def matched_weight(claim: Clause, window: Sequence[Clause]) -> float:
 
 
 def is_said(quantity: Quantity, quantities: Sequence[Quantity]) -> bool:
-    """Return whether a quantity is among others, in whatever form."""
+    """Return whether a quantity is among others, in any form."""
     if quantity.kind != "date":
         return any(quantity.agrees_with(other) for other in quantities)
     # All parts that the sentence names must be said, though perhaps apart: the year may stand in a heading.

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bunko.embedders import embed_and_check
 from bunko.errors import EmbedderError
 from bunko.protocols import Embedder
 from bunko.search.nearest_sentence import nearest_heading, nearest_sentence
+from bunko.search.passages import split_author
 from bunko.text import analyzer
 from bunko.text.normalise import normalise
 from bunko.text.sentences import sentence_ranges
@@ -57,7 +59,9 @@ def _fields(hit: Hit) -> list[tuple[str, str]]:
     chunk = hit.chunk
     headings = set(chunk.heading_path)
     text = "\n".join(line for line in chunk.text.splitlines() if line.strip("# \t") not in headings)
-    return [("title", hit.title), *(("heading", heading) for heading in chunk.heading_path), ("text", text)]
+    author, own_headings = split_author(hit)
+    fields = [("title", hit.title), ("author", author), *(("heading", heading) for heading in own_headings)]
+    return [*fields, ("text", text)]
 
 
 class _Words:
@@ -91,7 +95,7 @@ def _best_by_terms(sentences: Sequence[str], terms: Sequence[TermScore]) -> str:
 def _best_by_vectors(sentences: Sequence[str], query: str, embedder: Embedder) -> str:
     """Return the sentence that is nearest to the query."""
     try:
-        similarities = embedder.embed(list(sentences)) @ embedder.embed([query], query=True)[0]
+        similarities = embed_and_check(embedder, list(sentences)) @ embed_and_check(embedder, [query], query=True)[0]
     except EmbedderError:  # the search itself has told of it
         return ""
     return sentences[int(similarities.argmax())]

@@ -1,4 +1,4 @@
-"""Explain why rows were found: what each term and each arm adds to their scores."""
+"""Explain the scores of rows by the contributions of each term and each arm."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from bunko.protocols import IndexView
-from bunko.records import GRAM_WEIGHT, Ranking
 from bunko.search import fusion
 from bunko.search.arms import Arms, FusedScores, gram_terms, highest_possible_score, single_char_ranges
 from bunko.search.query_analysis import QueryAnalysis
 from bunko.search.request import RankRequest
 from bunko.search.similarity import similarities
 from bunko.types import ArmScore, Explanation, ScorePart, TermScore
+from bunko.types.records import GRAM_WEIGHT, Ranking
 
 # Roles that an explanation lists as expansions of a query word, or beside it.
 _EXPANSION_ROLES = ("light", "loanword", "bridge", "synonym", "gram")
@@ -28,10 +28,12 @@ def explain_rows(
     rows: Sequence[int],
     where: tuple[int, ...] | None,
 ) -> dict[int, Explanation]:
-    """Return why each row was found: its terms, its score and rank in each arm, and what they add to its score."""
+    """Return the reasons for each row: its terms, its score and rank in each arm, and their shares of its score."""
     lexical_scores, semantic_scores = _arm_scores(arms.lexical), _arm_scores(arms.semantic)
     parts_of, fusion_name = _fusion_parts(view, analysis, request, arms, scores, rows)
-    table = dict(zip(rows, view.term_scores(analysis.terms, rows, k1=request.k1, b=request.b), strict=True))
+    table = dict(
+        zip(rows, view.term_scores(analysis.terms, rows, k1=request.ranking.k1, b=request.ranking.b), strict=True)
+    )
     lanes = {row: _lane(analysis, table[row], has_score=row in lexical_scores) for row in rows}
     sentences = arms.nearest.sentences if arms.nearest else {}
     gram_scores = _gram_scores(view, analysis, [row for row in rows if lanes[row] == "gram"], where)
@@ -63,7 +65,7 @@ def _arm_scores(ranking: Ranking) -> dict[int, ArmScore]:
 
 
 def _lane(analysis: QueryAnalysis, scores: Sequence[float], *, has_score: bool) -> str:
-    """Return by what a row was found, from the scores of its terms and whether words or n-grams ranked it."""
+    """Return the lane that found a row, from the scores of its terms and whether words or n-grams ranked it."""
     if any(score > 0 and role != "gram" for score, role in zip(scores, analysis.roles, strict=True)):
         return "word"
     return "gram" if has_score else "vector"
@@ -84,7 +86,7 @@ def _highest_of_each_group(analysis: QueryAnalysis, scores: Sequence[float]) -> 
 def _gram_scores(
     view: IndexView, analysis: QueryAnalysis, rows: Sequence[int], where: tuple[int, ...] | None
 ) -> dict[int, list[TermScore]]:
-    """Return what each n-gram adds to rows that none of the words found."""
+    """Return the points of each n-gram for rows that none of the words found."""
     if not rows:
         return {}
     table: Sequence[Sequence[float]]
@@ -134,20 +136,21 @@ def _fusion_parts(
     """Return a function from a row to what each arm adds to its score, and the name of the fusion."""
     lexical, semantic = scores.lexical, scores.semantic
     if arms.nearest is None:
-        return lambda row: {"bm25": (lexical[row], lexical[row], 1.0)}, "bm25"
+        return lambda row: {"bm25": (lexical[row], scores.final[row], 1.0)}, "bm25"
     if request.mode == "semantic":
-        return lambda row: {"vector": (semantic[row], semantic[row], 1.0)}, "semantic"
-    if request.fusion == "rrf":
+        return lambda row: {"vector": (semantic[row], scores.final[row], 1.0)}, "semantic"
+    options = request.ranking
+    if options.fusion == "rrf":
         ranks = [("bm25", lexical, _ranks(arms.lexical)), ("vector", semantic, _ranks(arms.semantic))]
-        return partial(_reciprocal_parts, ranks, request.rrf_k), "rrf"
-    if request.vector_weight is not None:
+        return partial(_reciprocal_parts, ranks, options.rrf_k), "rrf"
+    if options.vector_weight is not None:
         normalised = fusion.normalise_scores(lexical), fusion.normalise_scores(semantic)
-        return partial(_weighted_parts, scores, normalised, request.vector_weight), "cc"
+        return partial(_weighted_parts, scores, normalised, options.vector_weight), "cc"
     all_scores = dict(zip(rows, similarities(view, arms.nearest.query_vector, rows), strict=True)) | dict(semantic)
     weights = fusion.adaptive_weights(
         max(lexical.values(), default=0.0),
         spread=arms.nearest.spread,
-        max_possible_score=highest_possible_score(view, analysis, lexical, request.k1),
+        max_possible_score=highest_possible_score(view, analysis, lexical, options.k1),
     )
     return partial(_adaptive_parts, lexical, all_scores, weights, arms.nearest.mean), "adaptive"
 

@@ -45,7 +45,7 @@ class AdaptiveWeights(NamedTuple):
     per_cosine: float
 
     def vector_points(self, cosine: float, mean: float) -> float:
-        """Return what a cosine adds to the score of a row."""
+        """Return the points of a cosine in the score of a row."""
         points = self.per_cosine * (cosine - mean)
         return 0.0 if points < 0 else self.vector if points > self.vector else points
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bunko.records import ChunkRow
+from bunko.readers.places import without_cells
 from bunko.text import analyzer
 from bunko.text.language import detect_language
 from bunko.text.nouns import Noun, is_boilerplate, nouns, plain_text, verbs
+from bunko.types.records import ChunkRow
 
 # Weight of a phrase by its position: a title describes its document, a heading its section.
 _TITLE_WEIGHT, _HEADING_WEIGHT, _BODY_WEIGHT = 3.0, 2.0, 1.0
@@ -93,11 +94,13 @@ class _CandidateCollector:
         self._read_text(row.document_id, row.title, _TITLE_WEIGHT)
         for heading in chunk.heading_path:
             if heading != row.title:
-                self._read_text(row.document_id, heading, _HEADING_WEIGHT)
+                self._read_text(row.document_id, without_cells(heading), _HEADING_WEIGHT)
         body = chunk.text
         if chunk.heading and body.startswith(chunk.heading):
             body = body[len(chunk.heading) :]
-        self._read_text(row.document_id, plain_text(body[: 2 * _MAX_BODY_CHARS])[:_MAX_BODY_CHARS], _BODY_WEIGHT)
+        self._read_text(
+            row.document_id, plain_text(without_cells(body[: 2 * _MAX_BODY_CHARS]))[:_MAX_BODY_CHARS], _BODY_WEIGHT
+        )
 
     def candidates(self) -> list[_PhraseCandidate]:
         """Return the candidates; those that occur only once are dropped if enough others remain."""

@@ -6,17 +6,19 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from bunko.readers.outline import Heading, unify_line_ends
 from bunko.readers.outlines import scan_outline
 from bunko.readers.places import place_of
-from bunko.records import StoredDocument
 from bunko.search.nearest_sentence import nearest_sentence
 from bunko.text import analyzer
 from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import is_author
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, add_highlights, cut_offset, highlight_ranges, snippet_range
 from bunko.types import Hit, format_citation
+from bunko.types.records import StoredDocument
 from bunko.types.tool_options import Extract as Extract
 
 EXTRACTS: tuple[Extract, ...] = ("chunk", "section", "full")
@@ -35,8 +37,17 @@ _BLANKS = re.compile(r"\s*")
 _LONG_TEXT = re.compile(r"(?:\s*+\S){50}")  # at least as long as a section that is a chunk of its own
 
 
+class PassageLabel(NamedTuple):
+    """What a passage is a part of: of joined neighbours, what all of them have in common."""
+
+    chunk_index: int  # of the first chunk in it
+    heading: str  # as in the source; empty if there is none
+    heading_path: tuple[str, ...]
+    author: str = ""  # of a memo, as the day above it names them
+
+
 class Passage(NamedTuple):
-    """A range of a document that answers a query, and the hit it was extracted for."""
+    """A range of a document that answers a query, and the best hit it was extracted for."""
 
     hit: Hit
     start: int
@@ -45,6 +56,7 @@ class Passage(NamedTuple):
     last_line: int
     text: str
     hash: str  # of the document and of these lines, to verify a citation later
+    label: PassageLabel
     chars_before: int = 0  # characters of the document before and after the passage
     chars_after: int = 0
     place: str = ""  # its pages, slides or cells: p12, slide3-slide4, Sheet1!A5; "" in files without them
@@ -57,13 +69,80 @@ class Passage(NamedTuple):
     @property
     def headings(self) -> list[str]:
         """The headings above the passage, shortened for display."""
-        return [display_label(heading) for heading in self.hit.chunk.heading_path]
+        return [display_label(heading) for heading in self.label.heading_path]
 
 
 def display_label(label: str) -> str:
     """Return a label without hidden characters, at most 100 characters long."""
     visible = remove_hidden_chars(label)
     return visible if len(visible) <= _MAX_HEADING_CHARS else f"{visible[:_MAX_HEADING_CHARS]}…"
+
+
+class PassageRanges:
+    """The ranges of documents that hits stand for, best first; overlapping and adjacent ones of a document are joined.
+
+    The first `already_returned` hits were on earlier pages: ranges inside theirs are left out. A snippet is the text
+    around the words of `query`, `max_chars` or about 150 characters long; other passages longer than `max_chars` are
+    cut after a sentence.
+    """
+
+    def __init__(
+        self,
+        find_document: Callable[[Hit], StoredDocument | None],
+        extract: Extract | Callable[[Hit], Extract],
+        *,
+        already_returned: int = 0,
+        query: str = "",
+        max_chars: int | None = None,
+    ) -> None:
+        self._find_document, self._extract, self._max_chars = find_document, extract, max_chars
+        self._already_returned, self._query = already_returned, query
+        self._query_terms: SnippetTerms | None = None
+        self._documents: dict[tuple[str, str], StoredDocument | None] = {}
+        self._earlier: list[_TextRange] = []
+        self._ranges: list[_TextRange] = []
+        self._hit_count = 0
+
+    def __len__(self) -> int:
+        """Return how many passages the hits make."""
+        return len(self._ranges)
+
+    def add(self, hit: Hit) -> None:
+        """Add the next hit of a ranking."""
+        self._hit_count += 1
+        document = self._document_of(hit)
+        if document is None or document.content_hash != hit.content_hash:
+            return  # the document changed since the search, so the offsets of its chunks are no longer valid
+        text_range = self._range_of(hit, document)
+        if self._hit_count <= self._already_returned:
+            self._earlier.append(text_range)
+        elif not any(text_range.is_inside(other) for other in self._earlier):
+            self._ranges = _add_range(self._ranges, text_range)
+
+    def passages(self) -> list[Passage]:
+        """Return the text of each range."""
+        return [
+            _build_passage(
+                text_range.hits, text_range.document, text_range.start, text_range.truncated_end(self._max_chars)
+            )
+            for text_range in self._ranges
+        ]
+
+    def _document_of(self, hit: Hit) -> StoredDocument | None:
+        key = (hit.tool, hit.uri)
+        if key not in self._documents:
+            self._documents[key] = self._find_document(hit)
+        return self._documents[key]
+
+    def _range_of(self, hit: Hit, document: StoredDocument) -> _TextRange:
+        size = self._extract(hit) if callable(self._extract) else self._extract
+        if size != "snippet":
+            return _TextRange([hit], document, *_extract_range(hit, document, size))
+        self._query_terms = self._query_terms or snippet_terms(self._query)
+        chunk_text = document.text[hit.chunk.start : hit.chunk.end]
+        size_in_chars, sentence = self._max_chars or SNIPPET_CHARS, nearest_sentence(hit)
+        offsets = snippet_range(chunk_text, self._query_terms, size_in_chars, sentence=sentence)
+        return _TextRange([hit], document, *(hit.chunk.start + offset for offset in offsets))
 
 
 def extract_passages(
@@ -75,38 +154,11 @@ def extract_passages(
     query: str = "",
     max_chars: int | None = None,
 ) -> list[Passage]:
-    """Return the passages of hits, best first; overlapping and adjacent ones of a document are joined.
-
-    The first `already_returned` hits were on earlier pages: passages inside theirs are left out. A snippet is the text
-    around the words of `query`, `max_chars` or about 150 characters long; other passages longer than `max_chars` are
-    cut after a sentence.
-    """
-    query_terms: SnippetTerms | None = None
-    documents: dict[tuple[str, str], StoredDocument | None] = {}
-    earlier: list[_TextRange] = []
-    ranges: list[_TextRange] = []
-    for index, hit in enumerate(hits):
-        key = (hit.tool, hit.uri)
-        document = documents[key] if key in documents else documents.setdefault(key, find_document(hit))
-        if document is None or document.content_hash != hit.content_hash:
-            continue  # the document changed since the search, so the offsets of its chunks are no longer valid
-        size = extract(hit) if callable(extract) else extract
-        if size == "snippet":
-            query_terms = query_terms or snippet_terms(query)
-            chunk_text = document.text[hit.chunk.start : hit.chunk.end]
-            sentence = nearest_sentence(hit)
-            offsets = snippet_range(chunk_text, query_terms, max_chars or SNIPPET_CHARS, sentence=sentence)
-            text_range = _TextRange(hit, document, *(hit.chunk.start + offset for offset in offsets))
-        else:
-            text_range = _TextRange(hit, document, *_extract_range(hit, document, size))
-        if index < already_returned:
-            earlier.append(text_range)
-        elif not any(text_range.is_inside(other) for other in earlier):
-            ranges = _add_range(ranges, text_range)
-    return [
-        _build_passage(text_range.hit, text_range.document, text_range.start, text_range.truncated_end(max_chars))
-        for text_range in ranges
-    ]
+    """Return the passages of hits, as `PassageRanges` describes them."""
+    ranges = PassageRanges(find_document, extract, already_returned=already_returned, query=query, max_chars=max_chars)
+    for hit in hits:
+        ranges.add(hit)
+    return ranges.passages()
 
 
 def chunk_passages(hits: Sequence[Hit], find_document: Callable[[Hit], StoredDocument | None]) -> list[Passage]:
@@ -117,18 +169,19 @@ def chunk_passages(hits: Sequence[Hit], find_document: Callable[[Hit], StoredDoc
         key, chunk = (hit.tool, hit.uri), hit.chunk
         document = documents[key] if key in documents else documents.setdefault(key, find_document(hit))
         if document is not None and document.content_hash == hit.content_hash:
-            passages.append(_build_passage(hit, document, chunk.start, chunk.end))
+            passages.append(_build_passage([hit], document, chunk.start, chunk.end))
         else:
-            passages.append(Passage(hit, chunk.start, chunk.end, chunk.first_line, chunk.last_line, chunk.text, ""))
+            lines, label = (chunk.first_line, chunk.last_line), _label_of([hit], document=None, start=chunk.start)
+            passages.append(Passage(hit, chunk.start, chunk.end, *lines, chunk.text, "", label))
     return passages
 
 
 def snippet_terms(query: str) -> SnippetTerms:
     """Return the terms a snippet is chosen by: those of the query, their expansions and the query's own spelling."""
     # Imported late: it loads numpy, and most commands show no snippet.
-    from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, analyse_query
+    from bunko.search.query_analysis import analyse_query
 
-    analysis = analyse_query(query, cross_language_weight=CROSS_LANGUAGE_WEIGHT)
+    analysis = analyse_query(query)
     weights = {
         spelling: term.weight
         for spelling, term, role in zip(analysis.spellings, analysis.terms, analysis.roles, strict=True)
@@ -149,7 +202,7 @@ def render_extract(text: str, extract: Extract, terms: SnippetTerms, *, chars_be
 
 @dataclass(slots=True, eq=False)
 class _TextRange:
-    hit: Hit
+    hits: list[Hit]  # the best first
     document: StoredDocument
     start: int
     end: int
@@ -174,6 +227,7 @@ def _add_range(ranges: list[_TextRange], text_range: _TextRange) -> list[_TextRa
     # The new range may close the gap between others: then all of them become one.
     touching[0].start = min(text_range.start, *(other.start for other in touching))
     touching[0].end = max(text_range.end, *(other.end for other in touching))
+    touching[0].hits += [*text_range.hits, *(hit for other in touching[1:] for hit in other.hits)]
     return [other for other in ranges if other not in touching[1:]]
 
 
@@ -243,7 +297,41 @@ def _extract_range(hit: Hit, document: StoredDocument, extract: Extract) -> tupl
     return hit.chunk.start, hit.chunk.end
 
 
-def _build_passage(hit: Hit, document: StoredDocument, start: int, end: int) -> Passage:
+def _label_of(hits: Sequence[Hit], document: StoredDocument | None, start: int) -> PassageLabel:
+    """Return the label of a passage that begins at `start` and has the chunks of these hits."""
+    chunks = [hit.chunk for hit in hits]
+    authors, paths = zip(*(split_author(hit, document) for hit in hits), strict=True)
+    path = paths[0][: sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False)))]
+    heading = next((chunk.heading for chunk, own in zip(chunks, paths, strict=True) if own == path), None)
+    if heading is None:  # the parts have only a heading above their own in common
+        heading = _heading_line(document, path[-1], start) if document and path else ""
+    return PassageLabel(min(chunk.index for chunk in chunks), heading, path, authors[0])
+
+
+def split_author(hit: Hit, document: StoredDocument | None = None) -> tuple[str, tuple[str, ...]]:
+    """Return the author above a memo in its file, and the headings above a hit, among which authors are indexed."""
+    chunk, document = hit.chunk, document or hit.document
+    if not chunk.heading_path or chunk.heading:
+        return "", chunk.heading_path
+    above, *headings = chunk.heading_path
+    # A plain text has no headings of its own, and one that names no address may still be an author.
+    has_author = is_author(above) or (document is not None and document.media_type == "text/plain")
+    return (above, tuple(headings)) if has_author else ("", chunk.heading_path)
+
+
+def _heading_line(document: StoredDocument, title: str, before: int) -> str:
+    """Return the last heading with a title that begins before a position or there, as it is written."""
+    lines, line = unify_line_ends(document.text), ""
+    for block in scan_outline(lines, document.body_start, media_type=document.media_type):
+        if block.start > before:
+            break
+        if isinstance(block, Heading) and block.title == title:
+            line = block.source
+    return line or title
+
+
+def _build_passage(hits: Sequence[Hit], document: StoredDocument, start: int, end: int) -> Passage:
+    hit = hits[0]
     full_text = unify_line_ends(document.text)
     first = full_text.count("\n", 0, start) + 1
     last_char = max(start, end - 1)
@@ -267,6 +355,7 @@ def _build_passage(hit: Hit, document: StoredDocument, start: int, end: int) -> 
         file_lines.file_line(last),
         text,
         digest,
+        _label_of(hits, document, start),
         chars_before,
         chars_after,
         place_of(full_text, document.media_type, first, last),

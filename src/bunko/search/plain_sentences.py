@@ -67,7 +67,7 @@ def is_refusal(sentence: str) -> bool:
 def claims_nothing(text: str, *, is_layout: bool, known: Sequence[Evidence]) -> bool:
     """Return whether a sentence needs no source; `known` are the sources and the question.
 
-    Names and numbers need one in any case: whoever calls this checks them.
+    Names and numbers need one in any case: the caller checks them.
     """
     clauses = analyze_clauses(text)
     if not clauses or text.rstrip("」』\"'”）)").endswith(_QUESTION_END):

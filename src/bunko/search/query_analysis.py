@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from bunko.records import GRAM_WEIGHT, QueryTerm
 from bunko.text import analyzer, bridge, ngrams
 from bunko.text.light_words import MAX_LIGHT_WEIGHT, query_weight
 from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise
+from bunko.types.ranking import DEFAULT_RANKING, RankingOptions
+from bunko.types.records import GRAM_WEIGHT, QueryTerm
 
 _MAX_TERMS = 128
-# Weight of a reliable translation relative to the word itself: chosen on judged sets, see docs/quality.md.
-CROSS_LANGUAGE_WEIGHT = 0.7
 
 
 @dataclass(frozen=True)
@@ -38,18 +37,16 @@ class QueryAnalysis:
 NO_ANALYSIS = QueryAnalysis()
 
 
-def analyse_query(query: str, *, loanwords: bool = True, cross_language_weight: float = 0.0) -> QueryAnalysis:
-    """Return the keys of a query: its words, their expansions, then its character bigrams.
-
-    `cross_language_weight` is the weight of a reliable translation relative to the word itself; 0 adds no translations.
-    """
-    collector = _TermCollector(loanwords=loanwords, translate=bool(cross_language_weight))
+def analyse_query(query: str, options: RankingOptions = DEFAULT_RANKING) -> QueryAnalysis:
+    """Return the keys of a query: its words, their expansions, then its character bigrams."""
+    bridge_weight = options.bridge_weight if options.bridge else 0.0
+    collector = _TermCollector(loanwords=options.loanwords, translate=bridge_weight > 0)
     for run in analyzer.runs(query):
         collector.add_run(run)
     term_infos = collector.words
     for role, spelling, weight, group in collector.meanings:
         if spelling not in term_infos:
-            term_infos[spelling] = _TermInfo(role, cross_language_weight * weight, group)
+            term_infos[spelling] = _TermInfo(role, bridge_weight * weight, group)
     roles = [info.role for info in term_infos.values()]
     if "" not in roles:
         term_infos = {

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from bunko.protocols import Embedder, IndexView
-from bunko.records import NearestRows
+from bunko.runtime.timing import timer
 from bunko.search import fusion
-from bunko.search.arms import Arms, FusedScores, highest_possible_score, rank_arms
+from bunko.search.arms import Arms, FusedScores, embed_queries, highest_possible_score, rank_lexical, rank_semantic
 from bunko.search.explanations import explain_rows
-from bunko.search.query_analysis import CROSS_LANGUAGE_WEIGHT, NO_ANALYSIS, QueryAnalysis, analyse_query
+from bunko.search.query_analysis import NO_ANALYSIS, QueryAnalysis, analyse_query
 from bunko.search.request import RankRequest
 from bunko.search.similarity import similarities, sort_by_score, with_sentences_of
-from bunko.types import Explanation
+from bunko.search.wordings import DEPTH, PROTECTED_ROWS, CombinedScores, combine, keep_full_matches
+from bunko.types import Explanation, WordingScore
+from bunko.types.records import EMPTY_RANKING, NearestRows, SentenceMatch, Wording
+
+_log = logging.getLogger("bunko.search")
 
 
 class RankedRow(NamedTuple):
@@ -29,6 +35,15 @@ class RankedRow(NamedTuple):
     sentence: int | None = None  # the position of its nearest sentence
 
 
+class _RankedText(NamedTuple):
+    """A query or one of its wordings, and the rows that it finds by itself."""
+
+    analysis: QueryAnalysis
+    arms: Arms
+    scores: FusedScores  # `final` as shown, between 0 and 1
+    rows: list[int]  # best first
+
+
 def rank_rows(
     view: IndexView,
     query: str,
@@ -37,24 +52,83 @@ def rank_rows(
     where: tuple[int, ...] | None = None,
 ) -> list[RankedRow]:
     """Return the best rows with their scores, of the documents with the ids `where` if given."""
-    needs_words = request.mode != "semantic" or request.explain
-    analysis = analyse_request(query, request) if needs_words else NO_ANALYSIS
-    arms = rank_arms(view, query, analysis, embedder, request, where)
-    scores = fuse(view, analysis, request, arms, noise_floor=embedder.noise_floor if embedder else -1.0)
-    rows = select_rows(view, request, scores, partial(have_every_word, view, analysis))
-    if request.explain and arms.nearest is not None:
-        arms = arms._replace(nearest=with_sentences_of(view, arms.nearest, rows))
-    explanations = explain_rows(view, analysis, request, arms, scores, rows, where) if request.explain else {}
+    options = request.ranking
+    weights = {wording: getattr(options, f"{wording.kind}_weight") for wording in request.wordings}
+    if not all(weights.values()):
+        weights = {wording: weight for wording, weight in weights.items() if weight}
+        request = replace(request, wordings=tuple(weights))
+    texts = [query, *(wording.text for wording in weights)]
+    vectors = embed_queries(view, embedder, texts) if request.mode != "bm25" else [None] * len(texts)
+    noise_floor = embedder.noise_floor if embedder else -1.0
+    deep = request
+    if request.wordings:
+        deep = replace(request, top_k=max(request.top_k, DEPTH), depth=max(request.rows_per_arm, DEPTH))
+    all_found: list[_RankedText] = []
+    for text, vector in zip(texts, vectors, strict=True):
+        # A wording is ranked as deep as it counts, whatever the page.
+        wanted = replace(request, top_k=DEPTH, depth=DEPTH) if all_found else deep
+        needs_words = request.mode != "semantic" or request.explain or len(texts) > 1
+        analysis = analyse_query(text, options) if needs_words else NO_ANALYSIS
+        lexical, nearest, depth = EMPTY_RANKING, None, wanted.rows_per_arm
+        if request.mode != "semantic":
+            with timer("bm25_query", _log):
+                lexical = rank_lexical(view, analysis, depth, k1=options.k1, b=options.b, where=where)
+        if vector is not None:
+            nearest = rank_semantic(view, vector, depth, options.similarity_threshold, where)
+        arms = Arms(lexical, nearest)
+        scores = fuse(view, analysis, wanted, arms, noise_floor=noise_floor)
+        rows = select_rows(view, wanted, scores, partial(have_every_word, view, analysis))
+        scores = scores._replace(final=shown_scores(view, analysis, wanted, scores, rows))
+        all_found.append(_RankedText(analysis, arms, scores, rows))
+    question, *others = all_found
+    if not others:
+        return _build_rows(view, request, all_found, question.rows, question.scores.final, where)
+    others_scores = [found.scores.final for found in others]
+    combined = combine(question.scores.final, list(zip(weights.values(), others_scores, strict=True)))
+    first = question.rows[:PROTECTED_ROWS]
+    rows = sort_by_score(view, combined.final)
+    rows = keep_full_matches(rows, first, have_every_word(view, question.analysis, first))[: request.top_k]
+    return _build_rows(view, request, all_found, rows, combined.final, where, combined)
+
+
+def _build_rows(
+    view: IndexView,
+    request: RankRequest,
+    all_found: Sequence[_RankedText],
+    rows: Sequence[int],
+    final: Mapping[int, float],
+    where: tuple[int, ...] | None,
+    combined: CombinedScores | None = None,
+) -> list[RankedRow]:
+    """Return rows with what the query tells about them, or a wording about those that the query does not find."""
+    rows_by_text: dict[int, list[int]] = {}
+    for row in rows:
+        rows_by_text.setdefault(_told_by(row, all_found, combined), []).append(row)
+    explanations: dict[int, Explanation] = {}
+    sentences: dict[int, SentenceMatch] = {}
+    for index, its_rows in rows_by_text.items():
+        analysis, arms, scores, _ = all_found[index]
+        if request.explain and arms.nearest is not None:
+            arms = arms._replace(nearest=with_sentences_of(view, arms.nearest, its_rows))
+        if request.explain:
+            explanations |= explain_rows(view, analysis, request, arms, scores, its_rows, where)
+        if arms.nearest is not None:
+            sentences |= {row: arms.nearest.sentences[row] for row in its_rows if row in arms.nearest.sentences}
+    if combined is not None:
+        ranks = [{row: rank for rank, row in enumerate(found.rows, 1)} for found in all_found]
+        explanations = {
+            row: replace(why, wordings=_wording_scores(row, request, all_found, ranks, combined))
+            for row, why in explanations.items()
+        }
+    lexical_scores, semantic_scores, _ = all_found[0].scores
     has_combined_score = request.has_combined_score
-    sentences = arms.nearest.sentences if arms.nearest else {}
-    lexical_scores, semantic_scores, final_scores = scores
     return [
         RankedRow(
             row,
-            final_scores[row],
+            final[row],
             1 - semantic_scores[row] if row in semantic_scores else None,
             lexical_scores.get(row),
-            final_scores[row] if has_combined_score else None,
+            final[row] if has_combined_score else None,
             explanations.get(row),
             sentences[row].position if row in sentences else None,
         )
@@ -62,10 +136,29 @@ def rank_rows(
     ]
 
 
-def analyse_request(query: str, request: RankRequest) -> QueryAnalysis:
-    """Return the keys of a query with the expansions that a request allows."""
-    weight = CROSS_LANGUAGE_WEIGHT if request.bridge else 0.0
-    return analyse_query(query, loanwords=request.loanwords, cross_language_weight=weight)
+def _told_by(row: int, all_found: Sequence[_RankedText], combined: CombinedScores | None) -> int:
+    """Return which text tells about a row: the query if it finds it, else the wording that adds most to it."""
+    if combined is None or row in all_found[0].scores.final:
+        return 0
+    finders = [index for index, found in enumerate(all_found) if row in found.scores.final]
+    return max(finders, key=lambda index: combined.gains[index - 1].get(row, 0.0))
+
+
+def _wording_scores(
+    row: int,
+    request: RankRequest,
+    all_found: Sequence[_RankedText],
+    ranks: Sequence[Mapping[int, int]],
+    combined: CombinedScores,
+) -> tuple[WordingScore, ...]:
+    """Return what the query and each wording add to the score of a row."""
+    added = [gains.get(row, 0.0) for gains in combined.gains]
+    added = [combined.final[row] - sum(added), *added]
+    texts = [Wording("query", request.query), *request.wordings]
+    return tuple(
+        WordingScore(text.kind, text.text, found.scores.final.get(row), rank_of.get(row), weight, points)
+        for text, found, rank_of, weight, points in zip(texts, all_found, ranks, combined.weights, added, strict=True)
+    )
 
 
 def fuse(
@@ -81,13 +174,30 @@ def fuse(
     semantic = dict(zip(*arms.nearest.ranking, strict=True))
     if request.mode == "semantic":
         return FusedScores(lexical, semantic, semantic)
-    if request.fusion == "rrf":
+    options = request.ranking
+    if options.fusion == "rrf":
         rankings = [arms.lexical.rows, arms.nearest.ranking.rows]
-        return FusedScores(lexical, semantic, fusion.reciprocal_rank_fusion(rankings, request.rrf_k))
-    if request.vector_weight is not None:
-        return FusedScores(lexical, semantic, fusion.convex_combination(semantic, lexical, request.vector_weight))
+        return FusedScores(lexical, semantic, fusion.reciprocal_rank_fusion(rankings, options.rrf_k))
+    if options.vector_weight is not None:
+        return FusedScores(lexical, semantic, fusion.convex_combination(semantic, lexical, options.vector_weight))
     semantic = {row: score for row, score in semantic.items() if row in lexical or score >= noise_floor}
-    return FusedScores(lexical, semantic, _fuse_adaptive(view, analysis, lexical, semantic, arms.nearest, request.k1))
+    return FusedScores(lexical, semantic, _fuse_adaptive(view, analysis, lexical, semantic, arms.nearest, options.k1))
+
+
+def shown_scores(
+    view: IndexView, analysis: QueryAnalysis, request: RankRequest, scores: FusedScores, rows: Sequence[int]
+) -> dict[int, float]:
+    """Return the scores of rows between 0 and 1.
+
+    Words alone add up without an end: their scores count relative to a row with all that the query asks for. A cosine
+    may be negative, and a fusion a rounding error above 1.
+    """
+    highest = 1.0
+    if scores.final is scores.lexical and rows:
+        best = max(scores.lexical.values())
+        # Without a word that can be counted, as for a single character, only the best row tells what is possible.
+        highest = max(highest_possible_score(view, analysis, scores.lexical, request.ranking.k1), best) or 1.0
+    return {row: min(max(scores.final[row] / highest, 0.0), 1.0) for row in rows}
 
 
 def _fuse_adaptive(
@@ -123,9 +233,9 @@ def select_rows(
     # The ranking of one arm alone is already sorted.
     is_sorted = final_scores is scores.lexical or final_scores is scores.semantic
     rows = list(final_scores) if is_sorted else sort_by_score(view, final_scores)
-    minimum = request.min_combined_score
+    minimum = request.ranking.min_combined_score
     if minimum is not None and request.has_combined_score:
-        full_matches = every_word(rows) if request.keep_full_matches else [False] * len(rows)
+        full_matches = every_word(rows) if request.ranking.keep_full_matches else [False] * len(rows)
         pairs = zip(rows, full_matches, strict=True)
         rows = [row for row, has_all in pairs if reach_minimum(final_scores[row], has_all, minimum)]
     return rows[: request.top_k]

@@ -9,13 +9,13 @@ from bunko.errors import QueryError, UnknownName
 from bunko.readers.outline import Heading, unify_line_ends
 from bunko.readers.outlines import scan_outline
 from bunko.readers.places import find_place, place_of
-from bunko.records import StoredDocument
 from bunko.search.citations import Citation
 from bunko.search.paging import Cursor, check_cursor, parse_cursor, truncate_to_budget
 from bunko.search.passages import passage_hash
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.normalise import normalise
 from bunko.types import format_citation
+from bunko.types.records import StoredDocument
 
 _LINES = re.compile(r"\s*L?(\d{1,9})\s*(?:(?:-|–|to|:)\s*L?(\d{1,9}))?\s*", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
@@ -69,7 +69,7 @@ class Reading:
 
 
 def read_part(tool: str, document: StoredDocument, request: ReadRequest, cited: Citation | None) -> Reading:
-    """Return what a request asks for, or as much of it as fits its token budget."""
+    """Return the requested text, or as much of it as fits its token budget."""
     lines = unify_line_ends(document.text).split("\n")
     if len(lines) > 1 and not lines[-1]:
         lines.pop()

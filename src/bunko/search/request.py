@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from bunko.errors import QueryError
-from bunko.records import NO_FILTER, Filter
-from bunko.text.normalise import escape_surrogates
-from bunko.types import FUSIONS, MODES, Fusion, Mode
+from bunko.text.normalise import escape_surrogates, normalise
+from bunko.types import MODES, Mode
+from bunko.types.ranking import DEFAULT_RANKING, OPTIONS, OptionValue, RankingOption, RankingOptions
+from bunko.types.records import NO_FILTER, Filter, Wording
 
 if TYPE_CHECKING:
-    from bunko.search.passages import Extract
+    from collections.abc import Callable
 
-# Nobody types more; a longer query is a pasted document, and its beginning says what it is about.
+    from bunko.search.passages import Extract, PassageRanges
+
+# No person types more; a longer query is a pasted document, and its beginning says what it is about.
 MAX_QUERY_CHARS = 2000
 # Rows that each arm contributes to a fusion: with fewer, one outlier changes the normalisation.
 _MIN_FETCH = 30
+# As many other wordings as anybody has ideas; each costs about as much as the query.
+_MAX_WORDINGS = 5
 # The most hits that a search returns.
 MAX_HITS = 1000
-
-
-class RankingOptions(TypedDict, total=False):
-    """Ranking settings that a search may override; an absent one, or None, keeps the setting."""
-
-    fusion: Fusion | None
-    vector_weight: float | None
-    k1: float | None
-    b: float | None
-    rrf_k: float | None
-    similarity_threshold: float | None
-    min_combined_score: float | None
-    keep_full_matches: bool | None
-    loanwords: bool | None
-    bridge: bool | None
-
-
-RANKING_OPTIONS: tuple[str, ...] = tuple(RankingOptions.__annotations__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +34,12 @@ class SearchRequest:
     query: str
     tool: str | tuple[str, ...] | None = None  # one or several; None: all active tools
     kinds: tuple[str, ...] = ()  # only tools of these kinds
+    also: tuple[str, ...] = ()  # other wordings of the query, as the documents might say it; the first five count
+    passage: str = ""  # as it might stand in the answer
+    suggest_wordings: bool = False  # tell whoever can give them where they would help
     mode: Mode | None = None
     top_k: int | None = None
-    fusion: Fusion | None = None
-    vector_weight: float | None = None
-    k1: float | None = None
-    b: float | None = None
-    rrf_k: float | None = None
-    similarity_threshold: float | None = None
-    min_combined_score: float | None = None
-    keep_full_matches: bool | None = None
-    loanwords: bool | None = None
-    bridge: bool | None = None
+    ranking: Mapping[str, OptionValue] = field(default_factory=dict)  # of RankingOptions, those that it overrides
     where: Filter = NO_FILTER  # dates as people write them: 2024-01, today, 2w
     explain: bool = False
     explain_texts: bool = True  # an explanation also names the fields of terms and the best sentence
@@ -79,18 +61,25 @@ class SearchRequest:
     token_budget: int | None = None  # for the whole page; None: all passages, as they are stored
     tokens_per_passage: int | None = None
 
+    def __post_init__(self) -> None:
+        """Reject ranking options that do not exist or are out of range."""
+        if self.ranking:
+            object.__setattr__(self, "ranking", check_options(self.ranking))
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Which of the ranked hits are returned."""
 
-    limit: int
+    limit: int  # after those of earlier pages; with `new_ranges`, of passages, however many hits these have
     phrases: tuple[str, ...] = ()  # that a text must contain
     excluded: tuple[str, ...] = ()  # words and phrases that it must not contain
     min_score: float | None = None
     per_document: int | None = None
     fill_up: bool = False
     folders: tuple[tuple[str, str], ...] = ()  # of tools that may have the same files, by name; the innermost first
+    already_returned: int = 0  # hits of earlier pages; they are returned, too
+    new_ranges: Callable[[], PassageRanges] | None = None  # which join hits to passages; None: each hit is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +89,7 @@ class RankRequest:
     query: str
     mode: Mode = "bm25"
     top_k: int = 5
-    fusion: Fusion = "cc"
-    vector_weight: float | None = None  # None: chosen by how much of the query the best text contains
-    k1: float = 1.2
-    b: float = 0.75
-    rrf_k: float = 60
-    similarity_threshold: float | None = None  # maximum cosine distance of a vector hit
-    min_combined_score: float | None = None
-    keep_full_matches: bool = True  # also those below the minimum that contain every word of the query
-    loanwords: bool = True
-    bridge: bool = True  # also search for translations of the words
+    ranking: RankingOptions = DEFAULT_RANKING
     where: Filter = NO_FILTER
     explain: bool = False
     explain_texts: bool = True  # an explanation also names the fields of terms and the best sentence
@@ -117,13 +97,12 @@ class RankRequest:
     selection: Selection | None = None  # None: the first `top_k`
     rerank_count: int = 0  # how many of the first hits a reranker reads; 0: none
     read_documents: bool = False  # whether hits come with their documents, which passages need
+    wordings: tuple[Wording, ...] = ()  # ranked beside the query
 
     def __post_init__(self) -> None:
         """Reject invalid values and name the allowed ones."""
         if self.mode not in MODES:
             raise QueryError(f"Unknown search mode {self.mode!r}", hint=f"Use one of: {', '.join(MODES)}.")
-        if self.fusion not in FUSIONS:
-            raise QueryError(f"Unknown fusion {self.fusion!r}", hint=f"Use one of: {', '.join(FUSIONS)}.")
         if not 1 <= self.top_k <= MAX_HITS:
             raise QueryError(f"{self.top_k} results cannot be returned", hint=f"Ask for 1 to {MAX_HITS}.")
 
@@ -142,7 +121,7 @@ class RankRequest:
     @property
     def has_combined_score(self) -> bool:
         """Return whether results are ranked by a weighted sum of the scores of both arms."""
-        return self.mode == "hybrid" and self.fusion == "cc"
+        return self.mode == "hybrid" and self.ranking.fusion == "cc"
 
 
 def clean_query(query: str) -> str:
@@ -150,16 +129,54 @@ def clean_query(query: str) -> str:
     return escape_surrogates(query)[:MAX_QUERY_CHARS]
 
 
-# The search settings a tool may override: their range if the first value is a float, else their allowed values.
-_TOOL_SETTING_LIMITS: dict[str, tuple[object, ...]] = {
-    "mode": MODES,
-    "fusion": FUSIONS,
-    "vector_weight": (0.0, 1.0),
-    "k1": (0.0, 100.0),
-    "b": (0.0, 1.0),
-    "rrf_k": (1.0, 10_000.0),
-    "loanwords": (True, False),
-}
+def clean_wordings(query: str, also: Sequence[str], passage: str) -> tuple[Wording, ...]:
+    """Return the wordings to rank beside a query, without those that are empty, too long or the same as another."""
+    seen, wordings = {_fold(query)}, []
+    for wording in (*(Wording("also", text) for text in also), Wording("passage", passage)):
+        text, folded = escape_surrogates(wording.text).strip(), _fold(wording.text)
+        if folded and folded not in seen and len(text) <= MAX_QUERY_CHARS:
+            seen.add(folded)
+            wordings.append(wording._replace(text=text))
+    return (*[w for w in wordings if w.kind == "also"][:_MAX_WORDINGS], *[w for w in wordings if w.kind == "passage"])
+
+
+def _fold(text: str) -> str:
+    return " ".join(normalise(text).casefold().split())
+
+
+def check_options(values: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+    """Return the options that have a value; raise QueryError for one that does not exist or is not allowed."""
+    for name, value in values.items():
+        option = OPTIONS.get(name)
+        if option is None:
+            raise QueryError(
+                f"There is no ranking option {str(name)[:80]!r}", hint=f"Use one of: {', '.join(OPTIONS)}."
+            )
+        if value is not None and not option.accepts(value):
+            choices = option.choices or (("true", "false") if option.kind is bool else ())
+            hint = f"Use one of: {', '.join(choices)}." if choices else ""
+            raise QueryError(
+                f"{name} cannot be {str(value)[:80]!r}",
+                hint=hint or f"Use a number from {option.low:g} to {option.high:g}.",
+            )
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def parse_options(texts: Iterable[str]) -> dict[str, OptionValue]:
+    """Return options that are written like `k1=0.9`."""
+    pairs = (text.partition("=") for text in texts)
+    return check_options({name.strip(): _parse(OPTIONS.get(name.strip()), text.strip()) for name, _, text in pairs})
+
+
+def _parse(option: RankingOption | None, text: str) -> OptionValue:
+    if option is None or option.choices:
+        return text
+    if option.kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        return int(text) if option.kind is int else float(text)
+    except ValueError:
+        return text
 
 
 def tool_search_settings(options: object) -> dict[str, Any]:
@@ -170,9 +187,7 @@ def tool_search_settings(options: object) -> dict[str, Any]:
 
 
 def is_tool_search_setting(name: object, value: object) -> bool:
-    """Return whether a tool may override a search setting with this value."""
-    allowed = _TOOL_SETTING_LIMITS.get(name, ()) if isinstance(name, str) else ()
-    if allowed and type(allowed[0]) is float:
-        low, high = allowed
-        return type(value) in (int, float) and low <= value <= high  # type: ignore[operator]
-    return any(type(value) is type(choice) and value == choice for choice in allowed)
+    """Return whether a tool may have a search setting with this value: a mode, or an option of ranking."""
+    if name == "mode":
+        return isinstance(value, str) and value in MODES
+    return isinstance(name, str) and name in OPTIONS and OPTIONS[name].accepts(value)

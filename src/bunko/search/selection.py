@@ -3,137 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bunko.protocols import Embedder, IndexView, Store
-from bunko.records import QueryTerm
-from bunko.search.fetch import fetch_hits, filter_documents
-from bunko.search.rank import rank_rows
-from bunko.search.request import MAX_HITS, RankRequest, Selection, clean_query
-from bunko.text import ngrams
+from bunko.search.request import MAX_HITS, RankRequest, Selection
 from bunko.text.phrases import fold_text, has_phrase
-from bunko.types import Hit
-
-# If the first rows are too few, this many times as many are ranked.
-_DEPTH_FACTOR = 8
-# A phrase in more rows than these is in enough of the first rows of any ranking.
-_MAX_PHRASE_ROWS = 1000
-_MAX_GRAMS = 128
+from bunko.types import ArmScore, Hit
 
 
-def select_hits(
-    store: Store,
-    view: IndexView,
-    tools: Mapping[int, str],
-    embedder: Embedder | None,
-    request: RankRequest,
-    selection: Selection,
-) -> list[Hit]:
-    """Return the best hits of some tools that a selection keeps; call it as `search`.
-
-    A longer list begins with the same hits as a shorter one of the same request.
-    """
-    return select_from(selection, _ranked_hits(store, view, tools, embedder, request, selection))
-
-
-def select_from(selection: Selection, ranked_hits: Iterable[Hit]) -> list[Hit]:
-    """Return the hits that a selection keeps, from the first of these on."""
-    selected = _SelectedHits(selection)
-    for hit in ranked_hits:
-        selected.add(hit)
-        if selected.is_complete:
-            break
-    return selected.finish()
-
-
-def ranked_candidates(
-    store: Store,
-    view: IndexView,
-    tools: Mapping[int, str],
-    embedder: Embedder | None,
-    request: RankRequest,
-    selection: Selection,
-) -> list[Hit]:
-    """Return the hits that a selection may keep in any order: at least `rerank_count`, and enough to select from."""
-    selected, candidates = _SelectedHits(selection), []
-    for hit in _ranked_hits(store, view, tools, embedder, request, selection):
-        if selected.allows(hit):
-            selected.add(hit)
-            candidates.append(hit)
-            if selected.is_complete and len(candidates) >= request.rerank_count:
-                break
-    return candidates
-
-
-def _ranked_hits(
-    store: Store,
-    view: IndexView,
-    tools: Mapping[int, str],
-    embedder: Embedder | None,
-    request: RankRequest,
-    selection: Selection,
-) -> Iterator[Hit]:
-    """Yield hits, best first, with the phrases of a selection as far as the index can tell.
-
-    If more are needed, the rows of a deeper ranking follow those of the first, whose order stays.
-    """
-    query, where = clean_query(request.query), filter_documents(store, tools, request)
-    rows_with_phrases: set[int] | None = None
-    if selection.phrases:
-        rows_with_phrases, where = _find_phrases(store, view, selection, where)
-    depth = request.rows_to_select_from
-    max_depth = max(depth, MAX_HITS)
-    seen_rows: set[int] = set()
-    while rows_with_phrases is None or not rows_with_phrases <= seen_rows:
-        ranked_rows = rank_rows(view, query, embedder, replace(request, top_k=MAX_HITS, depth=depth), where)
-        new_rows = [ranked_row for ranked_row in ranked_rows if ranked_row.row not in seen_rows]
-        seen_rows.update(ranked_row.row for ranked_row in new_rows)
-        rows = [row for row in new_rows if rows_with_phrases is None or row.row in rows_with_phrases]
-        for start in range(0, len(rows), selection.limit):
-            yield from fetch_hits(store, view, tools, request, rows[start : start + selection.limit])
-        is_below_minimum = selection.min_score is not None and rows and rows[-1].score < selection.min_score
-        if not new_rows or is_below_minimum or depth >= max_depth or len(seen_rows) >= view.size:
-            return
-        depth = min(depth * _DEPTH_FACTOR, max_depth)
-
-
-def _find_phrases(
-    store: Store, view: IndexView, selection: Selection, where: tuple[int, ...] | None
-) -> tuple[set[int] | None, tuple[int, ...] | None]:
-    """Return the rows that contain the phrases and their documents; None and `where` if there are very many."""
-    candidates: set[int] | None = None
-    for phrase in selection.phrases:
-        rows = _rows_with_grams(view, phrase, where)
-        if rows is not None:
-            candidates = rows if candidates is None else candidates & rows
-    if candidates is None:
-        return None, where
-    rows_by_id = dict(zip(view.chunk_ids(list(candidates)), candidates, strict=True))
-    matching = {
-        chunk_id: chunk_row
-        for chunk_id, chunk_row in store.documents.chunks(list(rows_by_id)).items()
-        if _allows_text(selection, chunk_row.chunk.text_to_index(chunk_row.title))
-    }
-    document_ids = {chunk_row.document_id for chunk_row in matching.values()}
-    return {rows_by_id[chunk_id] for chunk_id in matching}, tuple(sorted(document_ids))
-
-
-def _rows_with_grams(view: IndexView, phrase: str, where: tuple[int, ...] | None) -> set[int] | None:
-    """Return the rows that have all n-grams of a phrase; None if it has none, or if there are too many rows."""
-    grams = ngrams.query_grams(fold_text(phrase))
-    longer = [gram for gram in grams if not ngrams.is_single_char(gram)][:_MAX_GRAMS]
-    if longer:
-        terms = [QueryTerm(gram.key, 1.0, is_gram=True) for gram in longer]
-        rows = view.rank_grams(terms, _MAX_PHRASE_ROWS, min_share=1.0, where=where).rows
-    elif grams:
-        rows = view.rank_key_ranges([ngrams.pair_key_range(grams[0].spelling)], _MAX_PHRASE_ROWS, where=where).rows
-    else:
-        return None
-    return None if len(rows) == _MAX_PHRASE_ROWS else set(rows)
-
-
-def _allows_text(selection: Selection, text: str) -> bool:
+def allows_text(selection: Selection, text: str) -> bool:
+    """Return whether a text has the phrases that a selection wants, and nothing that it excludes."""
     folded = fold_text(text)
     return all(has_phrase(folded, phrase) for phrase in selection.phrases) and not any(
         has_phrase(folded, phrase) for phrase in selection.excluded
@@ -146,13 +25,14 @@ class _Candidate:
     position: int  # in the list without folding
 
 
-class _SelectedHits:
+class SelectedHits:
     """Collects the hits that a selection keeps, in the order of a ranking."""
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._folders = dict(selection.folders)
         self._innermost_first = list(self._folders)
+        self._ranges = selection.new_ranges() if selection.new_ranges else None
         self._returned: list[_Candidate] = []
         self._folded: list[_Candidate] = []
         self._counts: Counter[tuple[str, str]] = Counter()  # returned hits by document
@@ -162,30 +42,38 @@ class _SelectedHits:
     @property
     def is_complete(self) -> bool:
         """Return whether no further hit changes what is returned."""
-        if len(self._returned) < self._selection.limit:
+        if self._missing:
             return False
         # The same passage in another tool follows closely, if not at once.
         return not self._folders or self._hits_after_last >= self._selection.limit
 
-    def allows(self, hit: Hit) -> bool:
+    @property
+    def _missing(self) -> int:
+        """Return how many more are wanted."""
+        if len(self._returned) >= MAX_HITS:
+            return 0
+        count = len(self._returned) - self._selection.already_returned if self._ranges is None else len(self._ranges)
+        return self._selection.limit - count
+
+    def _allows(self, hit: Hit) -> bool:
         """Return whether the score and the text of a hit are as the selection wants them."""
         selection = self._selection
         # Scores are shown with four digits, and people copy what they see.
         if selection.min_score is not None and round(hit.score, 4) < selection.min_score:
             return False
         has_phrases = selection.phrases or selection.excluded
-        return not has_phrases or _allows_text(selection, hit.chunk.text_to_index(hit.title))
+        return not has_phrases or allows_text(selection, hit.chunk.text_to_index(hit.title))
 
-    def add(self, hit: Hit) -> None:
-        """Add the next hit of the ranking."""
+    def add(self, hit: Hit) -> bool:
+        """Add the next hit of the ranking; return whether its score and text are as the selection wants them."""
         selection = self._selection
-        if not self.allows(hit):
-            return
+        if not self._allows(hit):
+            return False
         if self._folders and self._replace_repeated(hit):
-            return
-        if len(self._returned) >= selection.limit:
+            return True
+        if not self._missing:
             self._hits_after_last += 1
-            return
+            return True
         candidate = _Candidate(hit, len(self._returned) + len(self._folded) + 1)
         if hit.tool in self._folders:
             self._candidates_by_file.setdefault(self._file_of(hit), []).append(candidate)
@@ -195,12 +83,15 @@ class _SelectedHits:
         else:
             self._counts[document] += 1
             self._returned.append(candidate)
+            if self._ranges is not None:
+                self._ranges.add(hit)
+        return True
 
     def finish(self) -> list[Hit]:
         """Return the hits; the last of a document has the number of those that were folded."""
-        limit = self._selection.limit
+        limit = self._selection.already_returned + self._selection.limit
         last_position = max(limit, self._returned[-1].position) if self._returned else 0
-        missing = limit - len(self._returned) if self._selection.fill_up else 0
+        missing = self._missing if self._selection.fill_up else 0
         hits = [candidate.hit for candidate in (*self._returned, *self._folded[:missing])]
         counts = Counter(
             self._document_of(candidate.hit)
@@ -223,8 +114,15 @@ class _SelectedHits:
             if hit.tool != other.tool and (text in other_text or other_text in text):
                 if text == other_text and self._is_inside(hit, other):
                     candidate.hit = hit
+                    self._join_again()
                 return True
         return False
+
+    def _join_again(self) -> None:
+        if self._selection.new_ranges is not None:
+            self._ranges = self._selection.new_ranges()
+            for candidate in self._returned:
+                self._ranges.add(candidate.hit)
 
     def _is_inside(self, hit: Hit, other: Hit) -> bool:
         return self._innermost_first.index(hit.tool) < self._innermost_first.index(other.tool)
@@ -240,3 +138,30 @@ class _SelectedHits:
 
 def _without_blanks(text: str) -> str:
     return "".join(text.split())
+
+
+def select_reranked(request: RankRequest, candidates: Sequence[Hit], scores: Sequence[float] | None) -> list[Hit]:
+    """Return the hits that a request asks for, those with a score first; without scores, in the given order.
+
+    A hit keeps the score of its ranking: that of a reranker has another scale, and hits further down have none.
+    """
+    hits = list(candidates) if scores is None else [*_in_order(candidates, scores), *candidates[len(scores) :]]
+    if request.selection is not None:
+        selected = SelectedHits(request.selection)
+        for hit in hits:
+            selected.add(hit)
+            if selected.is_complete:
+                break
+        return selected.finish()
+    return hits[: request.top_k]
+
+
+def _in_order(candidates: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
+    """Return the first candidates by descending score; equal ones keep their order."""
+    order = sorted(range(len(scores)), key=lambda index: -scores[index])
+    return [_add_score(candidates[index], ArmScore(scores[index], rank)) for rank, index in enumerate(order, 1)]
+
+
+def _add_score(hit: Hit, reranker: ArmScore) -> Hit:
+    explanation = replace(hit.explanation, reranker=reranker) if hit.explanation else None
+    return replace(hit, explanation=explanation, reranker_score=reranker.score)

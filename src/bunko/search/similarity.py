@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bunko.protocols import IndexView
-from bunko.records import NearestRows, Ranking, SentenceMatch
+from bunko.types.records import NearestRows, Ranking, SentenceMatch
 
 if TYPE_CHECKING:
     import numpy as np

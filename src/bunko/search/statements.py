@@ -185,6 +185,6 @@ def _negate_last(words: list[Word]) -> None:
 
 
 def _romaji_spellings(lemma: str, *, is_name: bool) -> Iterator[str]:
-    """Yield how a Japanese name is written in Western letters: its lemma is its reading."""
+    """Yield the spellings of a Japanese name in Western letters: its lemma is its reading."""
     if is_name and _KATAKANA.fullmatch(lemma):
         yield fold_romaji(kana_to_romaji(lemma))

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
-from bunko.records import ChunkRow
 from bunko.search.keyphrases import extract_phrases
 from bunko.search.passages import snippet_terms
 from bunko.text import analyzer, stopwords
@@ -20,6 +19,7 @@ from bunko.text.language import detect_language
 from bunko.text.nouns import plain_text
 from bunko.text.sentences import LIST_MARKER, sentence_ranges
 from bunko.types import Hit
+from bunko.types.records import ChunkRow
 
 _MAX_TAGS = 5
 _MAX_PHRASES = 6

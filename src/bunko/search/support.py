@@ -7,6 +7,7 @@ negation or a comparison that differs is never supported, however many other wor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -25,6 +26,10 @@ MIN_SUPPORTED = 0.7  # the weight of the words that are found, as a share of all
 MIN_SUPPORTED_ACROSS = 0.6  # if the passage is in the other language: many words have no known translation
 MIN_PARTLY = 0.4
 _ELSEWHERE = 0.7  # factor for a word that stands elsewhere in the passage, or in the headings above it
+# What an answer may have before its first sentence, which claims nothing.
+_LABEL = re.compile(
+    r"\A[*_\s]*(?:回答|答え?|結論|要約|まとめ|補足|(?i:answer|a|conclusion|summary|in short|note))[*_]*\s*[:：][*_]*\s*"
+)
 _UNKNOWN_WEIGHT = 0.35  # of a word without a known translation, in a passage in the other language
 
 
@@ -67,7 +72,7 @@ class _Comparison:
 
 def check_support(sentence: str, passages: Sequence[Evidence]) -> Support:
     """Return how far any of some passages supports a sentence, or all of them together do, clause by clause."""
-    clauses = analyze_clauses(sentence)
+    clauses = analyze_clauses(_LABEL.sub("", sentence))
     if not clauses or not passages:
         return Support("unsupported", 0.0)
     best = max((_check_passage(clauses, passage) for passage in passages), key=support_order)

@@ -14,9 +14,9 @@ from bunko.protocols import Store
 from bunko.readers.outline import Heading, unify_line_ends
 from bunko.readers.outlines import scan_outline
 from bunko.readers.vault_notes import aliases
-from bunko.records import StoredDocument
 from bunko.text.wiki_links import WikiLink, parse_wiki_link
 from bunko.types import format_citation
+from bunko.types.records import StoredDocument
 
 _NOTE_SUFFIXES = (".md", ".markdown", ".org")
 _PAGE_SIZE = 1000
@@ -41,7 +41,7 @@ class LinkTarget:
 
 
 def resolve_wiki_link(store: Store, tool_id: int, link: str, *, from_uri: str = "") -> LinkTarget | None:
-    """Return what a link leads to, or None; `from_uri` is the document that contains it.
+    """Return the target of a link, or None; `from_uri` is the document that contains it.
 
     As in Obsidian, a name may be a path from the root, a path from the folder of the note, or the end of a path. Of
     several notes of a name, the one in the same folder is meant, then the one with the shortest path. A name that no
@@ -98,7 +98,7 @@ def _find_file(uris: list[str], name: str, from_uri: str) -> str:
 
 
 def _name_keys(name: str) -> set[str]:
-    """Return how the path of a note of this name may end."""
+    """Return the possible ends of the path of a note of this name."""
     plain = _fold(posixpath.normpath(unquote(name).strip().lstrip("/")))
     keys = {plain, plain.replace("/", "___"), plain.replace("/", "%2f")}
     if match := _JOURNAL_NAME.fullmatch(plain):

@@ -27,12 +27,13 @@ def best_match(word: Word, clauses: Sequence[Clause]) -> tuple[float, Word | Non
 
 
 def match_strength(word: Word, other: Word) -> float:
-    """Return how certain it is that two words mean the same, 0 to 1."""
-    return 0.0 if match_keys(word).isdisjoint(match_keys(other)) else _compare_words(word, other)
+    """Return the certainty, 0 to 1, that two words mean the same."""
+    return 0.0 if match_keys(word).isdisjoint(match_keys(other)) else compare_words(word, other)
 
 
 @lru_cache(20_000)
-def _compare_words(word: Word, other: Word) -> float:
+def compare_words(word: Word, other: Word) -> float:
+    """Return the certainty that two words mean the same, with a common key or without."""
     if not set(word.spellings).isdisjoint(other.spellings):
         return 1.0
     if word.is_name or other.is_name:

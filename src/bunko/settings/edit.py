@@ -16,7 +16,7 @@ _TRAILING_COMMENT = re.compile(r"""\s*(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s#"'\[{]+)
 _INDENT = "  "
 
 
-def edit_config(path: Path, text: str, changes: Mapping[str, str | None]) -> str:
+def edit_config(path: Path, text: str, changes: Mapping[str, object]) -> str:
     """Return the text of a config file with some settings changed, or removed if their value is None.
 
     Raise an error if they are written in a way that cannot be changed without touching anything else.
@@ -58,15 +58,15 @@ def _without_empty(table: Table) -> Table:
     return {section: content for section, content in table.items() if content not in ({}, None)}
 
 
-def _edit_error(path: Path, changes: Mapping[str, str | None]) -> SettingsError:
-    lines = ", ".join(f"{key} = {json.dumps(value or '', ensure_ascii=False)}" for key, value in changes.items())
+def _edit_error(path: Path, changes: Mapping[str, object]) -> SettingsError:
+    lines = ", ".join(f"{key} = {_value_text('' if value is None else value)}" for key, value in changes.items())
     return SettingsError(
         f"{path} is written in a way that cannot be changed automatically",
         hint=f"Write one setting a line below the name of its section, or set by hand: {lines}",
     )
 
 
-def _edit_line(lines: Sequence[str], section: str, name: str, value: str | None, *, is_yaml: bool) -> list[str]:
+def _edit_line(lines: Sequence[str], section: str, name: str, value: object, *, is_yaml: bool) -> list[str]:
     """Return lines in which a setting has a value, or is not set if that is None."""
     start, end = _section_bounds(lines, section, is_yaml=is_yaml)
     sign = ":" if is_yaml else "="
@@ -80,7 +80,7 @@ def _edit_line(lines: Sequence[str], section: str, name: str, value: str | None,
     for position in range(start, end):
         if match := pattern.match(lines[position]):
             comment = _TRAILING_COMMENT.fullmatch(lines[position][match.end() :].rstrip("\r\n"))
-            line = _setting_line(name, value or "", is_yaml=is_yaml, indent=match[1])
+            line = _setting_line(name, value, is_yaml=is_yaml, indent=match[1])
             new = [] if value is None else [f"{line.rstrip()}{comment[1] if comment else ''}\n"]
             return [*lines[:position], *new, *lines[position + 1 :]]
     if value is None:
@@ -97,9 +97,14 @@ def _edit_line(lines: Sequence[str], section: str, name: str, value: str | None,
     return [*lines[:position], line, *lines[position:]]
 
 
-def _setting_line(name: str, value: str, *, is_yaml: bool, indent: str | None = None) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+def _setting_line(name: str, value: object, *, is_yaml: bool, indent: str | None = None) -> str:
+    text = _value_text(value)
     return f"{_INDENT if indent is None else indent}{name}: {text}\n" if is_yaml else f"{indent or ''}{name} = {text}\n"
+
+
+def _value_text(value: object) -> str:
+    # Texts, numbers, truth values and lists are written alike in JSON, TOML and YAML.
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _section_bounds(lines: Sequence[str], section: str, *, is_yaml: bool) -> tuple[int | None, int]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import SettingsError
-from bunko.settings.schema import SECTIONS
+from bunko.runtime.package_errors import package_errors
+from bunko.settings.schema import CORE_SETTINGS, SECTIONS
 from bunko.settings.validate import describe_type
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _DOTENV_LINE = r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)"
 # the square of their length, so long lines are refused too.
 _MAX_FOLDER_FILE_BYTES = 64_000
 _MAX_FOLDER_LINE_BYTES = 1000
+_UNREADABLE = object()
 _QUOTED_VALUE = r"""(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?"""
 
 
@@ -37,7 +39,7 @@ def read_config(path: Path) -> Table:
     """Read the config file given by the user."""
     if path.suffix.lower() not in (".toml", ".yaml", ".yml"):
         raise SettingsError(f"{path} is not a config file", hint="Name a .toml, .yaml or .yml file.")
-    content = _parse_config(path)
+    content = parse_config(path, _read_bytes(path))
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -62,17 +64,34 @@ def find_configs(folders: Sequence[Path], is_untrusted: Callable[[Path], bool], 
     return configs
 
 
+def find_current_config(folder: Path, notices: list[str]) -> ConfigFile | None:
+    """Return the config file of the current folder; one that has none of bunko's settings is another program's."""
+    for path in (folder / name for name in CONFIG_NAMES):
+        if _is_readable_file(path):
+            content = _parse_untrusted(path, notices)
+            if isinstance(content, dict) and (path.name == "bunko.toml" or _has_settings(content)):
+                return ConfigFile(path, content, False)
+    return None
+
+
+# Sections that few other programs have: a key that is misspelled in one of them is meant for bunko.
+_OWN_SECTIONS = ("embedding.", "chunker.", "chunking.", "scanner.", "chromadb.", "memos.")
+
+
+def _has_settings(table: Table) -> bool:
+    """Return whether a key of a config file is a setting, or may be one of an embedding provider."""
+    names = {f"{setting.section}.{name}" for setting in CORE_SETTINGS.values() for name in setting.file_names}
+    keys = {f"{section}.{key}" for section, content in table.items() if isinstance(content, dict) for key in content}
+    return any(key in CORE_SETTINGS or key in names or key.startswith(_OWN_SECTIONS) for key in keys)
+
+
 def _find_config(folder: Path, trusted: bool, notices: list[str]) -> ConfigFile | None:
     for name in CONFIG_NAMES:
         path = folder / name
         if not _is_readable_file(path):
             continue
-        try:
-            content = _parse_config(path, trusted=trusted)
-        except SettingsError as error:
-            if trusted:
-                raise
-            notices.append(f"Skipped {error.message}.")
+        content = parse_config(path, _read_bytes(path)) if trusted else _parse_untrusted(path, notices)
+        if content is _UNREADABLE:
             continue
         if isinstance(content, dict) and (name == "bunko.toml" or not SECTIONS.keys().isdisjoint(content)):
             return ConfigFile(path, content, trusted)
@@ -87,8 +106,13 @@ def _is_readable_file(path: Path) -> bool:
         return False
 
 
-def _parse_config(path: Path, *, trusted: bool = True) -> object:
-    return parse_config(path, _read_bytes(path) if trusted else _read_folder_file(path), trusted=trusted)
+def _parse_untrusted(path: Path, notices: list[str]) -> object:
+    """Return what a config file in a folder that is not trusted says; `_UNREADABLE` with a notice if nothing."""
+    try:
+        return parse_config(path, _read_folder_file(path), trusted=False)
+    except SettingsError as error:
+        notices.append(f"Skipped {error.message}.")
+        return _UNREADABLE
 
 
 def parse_config(path: Path, data: bytes, *, trusted: bool = True) -> object:
@@ -105,8 +129,10 @@ def parse_config(path: Path, data: bytes, *, trusted: bool = True) -> object:
             return tomllib.loads(text)
         except (ValueError, RecursionError) as error:
             raise _syntax_error(path, "TOML", str(error)) from error
-    import yaml
+    with package_errors("PyYAML"):
+        import yaml
 
+        yaml.safe_load("a: b")  # what cannot work fails here
     try:
         # Aliases in aliases make a small file grow without limit.
         if not trusted and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):

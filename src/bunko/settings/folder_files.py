@@ -1,7 +1,8 @@
-"""Filter what the config file and `.env` of a documents folder set, and say what was ignored."""
+"""Filter what the config file and `.env` of a folder that is not trusted set, and say what was ignored."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ _MAX_KEY_CHARS = 60
 
 
 class FolderFiles:
-    """The settings files in a documents folder, which may come from somebody else."""
+    """The settings files in a documents folder or the current folder, which may come from somebody else."""
 
     def __init__(self, folder: Path | None, trusted_folders: Sequence[Path]) -> None:
         self._folder, self._trusted_folders = folder, trusted_folders
@@ -67,14 +68,29 @@ class FolderFiles:
 
     def notices(self) -> list[str]:
         """Return one line about everything that was ignored, or none."""
-        parts = []
-        for file, keys in self._ignored.items():
-            shown = ", ".join(keys[:_MAX_KEYS_SHOWN])
-            more = f" and {len(keys) - _MAX_KEYS_SHOWN} more" if len(keys) > _MAX_KEYS_SHOWN else ""
-            parts.append(f"{shown}{more} in {file}")
+        parts = [f"{_list_keys(keys)} in {file}" for file, keys in self._ignored.items()]
         if not parts:
             return []
         return [
             f"Ignored: {'; '.join(parts)}. A documents folder may not set this; use your own settings, the environment"
             " or --config."
         ]
+
+    def notices_about_current_folder(self, origins: Mapping[str, str]) -> list[str]:
+        """Return a line for each file that names what was read from it, and one that names what was not."""
+        read: dict[Path, list[str]] = {}
+        for key, (file, origin, _, _) in self._replaced.items():
+            if origins[key] == origin:
+                read.setdefault(file, []).append(key)
+        lines = [f"Read from {file}: {_list_keys(keys)}." for file, keys in read.items()]
+        for file, keys in self._ignored.items():
+            remedy = f"To use the whole file: --config {shlex.quote(str(file))}"
+            if file.name == ".env":
+                remedy = "Set it in the environment, or in the .env of the library."
+            lines.append(f"Not read from {file}: {_list_keys(keys)}. The current folder may not set this. {remedy}")
+        return lines
+
+
+def _list_keys(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _MAX_KEYS_SHOWN} more" if len(keys) > _MAX_KEYS_SHOWN else ""
+    return ", ".join(keys[:_MAX_KEYS_SHOWN]) + more

@@ -10,10 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from bunko.readers import builtin_readers, plugin_suffixes
+from bunko.types.ranking import OPTIONS
+
 # Text formats without a reader of their own. Formats that often hold keys and passwords, such as .env and .pem, are
 # left out: a documents folder must not decide that the user's own files in it are read.
 _FURTHER_EXTENSIONS = (".adoc", ".asciidoc", ".csv", ".org", ".rst", ".srt", ".tex", ".tsv", ".vtt")
 INTERNAL_FOLDERS = (".git", ".rag-index")
+_TASK_TYPES = (
+    "RETRIEVAL_DOCUMENT",
+    "RETRIEVAL_QUERY",
+    "SEMANTIC_SIMILARITY",
+    "QUESTION_ANSWERING",
+    "FACT_VERIFICATION",
+    "CLASSIFICATION",
+    "CLUSTERING",
+    "CODE_RETRIEVAL_QUERY",
+)
 
 
 class FolderLimit(NamedTuple):
@@ -28,10 +41,8 @@ def _within(low: float, high: float) -> FolderLimit:
 
 
 def _are_document_extensions(extensions: tuple[str, ...]) -> bool:
-    from bunko.readers import builtin_readers
-
     suffixes = {suffix for reader in builtin_readers().values() for suffix in reader.suffixes}
-    known = suffixes.union(_FURTHER_EXTENSIONS)
+    known = suffixes.union(_FURTHER_EXTENSIONS, plugin_suffixes())
     return all(f".{extension.lower().removeprefix('.')}" in known for extension in extensions)
 
 
@@ -40,6 +51,7 @@ def _keep_internal_folders(names: tuple[str, ...]) -> bool:
 
 
 _ANY = FolderLimit("", lambda value: True)
+_TASK_TYPE = FolderLimit("a task type of Gemini", lambda value: value in _TASK_TYPES)
 
 # Overlaps are at most half of the smallest size: a larger one would multiply the chunks of a document.
 FOLDER_LIMITS: dict[str, FolderLimit] = {
@@ -53,22 +65,23 @@ FOLDER_LIMITS: dict[str, FolderLimit] = {
     "chunking.size": _ANY,
     "chunking.overlap": _within(0, 256),
     "search.mode": _ANY,
-    "search.fusion": _ANY,
     "search.top_k": _within(1, 50),
-    "search.vector_weight": _ANY,
-    "search.k1": _within(0, 10),
-    "search.b": _ANY,
-    "search.rrf_k": _within(1, 1000),
-    "search.similarity_threshold": _ANY,
-    "search.min_combined_score": _ANY,
     "search.hybrid_enabled": _ANY,
-    "search.loanwords": _ANY,
-    "search.bridge": _ANY,
-    "search.keep_full_matches": _ANY,
+    **{f"search.{name}": _ANY for name in OPTIONS},
+    # The same texts are sent to the same service, in requests of another size, for vectors of another size.
+    "embedding.batch_size": _within(10, 500),
+    "embedding.output_dimensionality": _within(256, 3072),
+    "embedding.dimensions": _within(256, 3072),
+    "embedding.task_type_document": _TASK_TYPE,
+    "embedding.task_type_query": _TASK_TYPE,
+    # Up to four times the time and memory of the defaults.
+    "chromadb.hnsw_space": _ANY,
+    "chromadb.hnsw_construction_ef": _within(10, 800),
+    "chromadb.hnsw_search_ef": _within(10, 400),
+    "chromadb.hnsw_M": _within(4, 64),
     "memos.top_k": _within(1, 50),
-    "memos.fusion": _ANY,
-    "memos.k1": _within(0, 10),
-    "memos.b": _ANY,
+    **{f"memos.{name}": _ANY for name, option in OPTIONS.items() if option.memos is not None},
+    "memos.max_file_bytes": _within(1, 1_000_000_000),
     "scanner.file_extensions": FolderLimit("only formats of documents", _are_document_extensions),
     "scanner.source_code": _ANY,
     "scanner.exclude_dirs": FolderLimit(f"with {' and '.join(INTERNAL_FOLDERS)}", _keep_internal_folders),

@@ -12,7 +12,7 @@ from bunko.errors import SettingsError
 
 FILE_SUFFIX = "_file"  # suffix of a setting that names the file of a secret; upper case in the environment
 # Where container engines mount secrets, readable by everybody in the container. Nobody else is in there.
-_CONTAINER_SECRETS = Path("/run/secrets")
+CONTAINER_SECRETS = Path("/run/secrets")
 _MAX_KEY_BYTES = 10_000  # a larger file does not contain a key
 
 
@@ -54,7 +54,7 @@ class KeyFile:
             raise SettingsError(
                 f"{label} contains more than one line of text", hint="Write only the secret into the file."
             )
-        if os.name == "posix" and mode & 0o077 and not path.is_relative_to(_CONTAINER_SECRETS):
+        if os.name == "posix" and mode & 0o077 and not path.is_relative_to(CONTAINER_SECRETS):
             notices.append(
                 f"{path} contains a secret, but other users can read it. Run: chmod 600 {shlex.quote(str(path))}"
             )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import NamedTuple
@@ -25,13 +25,14 @@ from bunko.settings.validate import (
     parse_value,
     unknown_setting_error,
 )
+from bunko.types.ranking import OPTIONS
 
 _Assignment = tuple[str, object, str]  # key, value, origin
 _URL_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*(?=@)")  # user name and password in a URL
 _URL_PASSWORD = re.compile(r"(?<=password=)[^&\s]+")
 
 _WEB_FALLBACKS = {"web.chunk_size": "chunker.chunk_size", "web.chunk_overlap": "chunker.chunk_overlap"} | {
-    f"web.{name}": f"search.{name}" for name in ("vector_weight", "k1", "b", "min_combined_score")
+    f"web.{name}": f"search.{name}" for name, option in OPTIONS.items() if option.web is not None
 }
 
 
@@ -43,6 +44,7 @@ class LoadedSettings:
     origins: dict[str, str]
     notices: list[str]
     config_file: Path | None
+    current_folder_notices: list[str] = field(default_factory=list)  # for the terminal, not for answers
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return key, value and origin of every setting, with secrets masked."""
@@ -64,6 +66,7 @@ def load_settings(
     dotenv_folders: Sequence[Path] = (),
     untrusted_folder: Path | None = None,
     trusted_folders: Sequence[Path] = (),
+    current_folder: Path | None = None,
     all_providers: bool = False,
 ) -> LoadedSettings:
     """Merge all sources: flags override the environment, then `.env`, the config file, the defaults.
@@ -71,8 +74,9 @@ def load_settings(
     Without `config`, the first config file in `config_folders` is used. `.env` is read in `dotenv_folders`, then in
     the folder of the config file; the first folder that sets a value wins. `untrusted_folder` is a documents folder
     that may come from somebody else: its files may set only what `folder_limits` allows, over the first config file
-    outside of it. `trusted_folders` belong to the user even if they are inside it. The settings that embedding
-    providers declare are loaded if a source may set one of them; with `all_providers`, for all that are installed.
+    outside of it. `trusted_folders` belong to the user even if they are inside it. What `current_folder` has itself is
+    limited in the same way, and counts after the documents folder. The settings that embedding providers declare are
+    loaded if a source may set one of them; with `all_providers`, for all that are installed.
     """
     notices: list[str] = []
     folder_files = FolderFiles(untrusted_folder, [*trusted_folders, *([config.parent] if config else [])])
@@ -81,16 +85,23 @@ def load_settings(
     else:
         configs = files.find_configs(config_folders, folder_files.contain, notices)
     dotenvs = _read_dotenvs([*dotenv_folders, *(file.path.parent for file in configs)], folder_files)
+    config_file = configs[0].path if configs else None
+    current_files, current_notices = FolderFiles(current_folder, []), list[str]()
+    if current_folder is not None:
+        if config is None and (current_config := files.find_current_config(current_folder, current_notices)):
+            configs.insert(sum(not file.trusted for file in configs), current_config)
+        dotenvs = [*_read_dotenvs([current_folder], current_files), *dotenvs]
     declared = all_settings() if all_providers else _settings_in_use(flags, environ, configs, dotenvs)
     values: dict[str, object] = {key: setting.default for key, setting in declared.items() if not setting.derive}
     origins = dict.fromkeys(declared, "default")
 
-    def apply(assignments: Iterator[_Assignment], untrusted_file: Path | None = None) -> None:
+    def apply(assignments: Iterable[_Assignment], untrusted_file: Path | None = None) -> None:
+        limits = current_files if untrusted_file and untrusted_file.parent == current_folder else folder_files
         if untrusted_file is not None:
-            assignments = folder_files.filter(assignments, untrusted_file, declared)
+            assignments = limits.filter(assignments, untrusted_file, declared)
         for key, value, origin in assignments:
             if untrusted_file is not None:
-                folder_files.replace(key, untrusted_file, origin, values.get(key), origins[key])
+                limits.replace(key, untrusted_file, origin, values.get(key), origins[key])
             values[key] = value if isinstance(value, KeyFile) else check_value(declared[key], value, origin)
             origins[key] = origin
 
@@ -100,18 +111,23 @@ def load_settings(
         else:
             apply(_folder_assignments(file.path, file.table, declared), file.path)
     for dotenv in dotenvs:
-        notices += dotenv.notices
-        assignments = _env_assignments(dotenv.values, f".env {dotenv.path}", dotenv.path.parent, declared)
+        assignments = list(_env_assignments(dotenv.values, f".env {dotenv.path}", dotenv.path.parent, declared))
+        if dotenv.path.parent != current_folder:
+            notices += dotenv.notices
+        elif assignments:  # else it is another program's
+            current_notices += dotenv.notices
         apply(assignments, None if dotenv.trusted else dotenv.path)
     apply(_env_assignments(environ, "environment", Path(), declared))
     apply(_flag_assignments(flags, declared))
     _read_key_files(values, origins, notices)
-    for key, _, other in broken_pairs(values):
-        folder_files.restore((key, other), values, origins)
+    for limits in (folder_files, current_files, folder_files):  # what one undoes may show a value of the other again
+        for key, _, other in broken_pairs(values):
+            limits.restore((key, other), values, origins)
     _set_implied_values(values, origins)
     check_pairs(values, origins)
     notices += folder_files.notices()
-    return LoadedSettings(_build_settings(values), origins, notices, configs[0].path if configs else None)
+    current_notices += current_files.notices_about_current_folder(origins)
+    return LoadedSettings(_build_settings(values), origins, notices, config_file, current_notices)
 
 
 def _settings_in_use(

@@ -1,17 +1,57 @@
-"""Declare every setting, by section; those of index engines and of web pages are in files of their own."""
+"""Declare every setting, by section."""
 
 # No `from __future__ import annotations` here: `SETTINGS` reads types and choices from the real annotations.
-# Modes and fusions are spelled out, because importing `bunko.types` would add 7 ms to every start.
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from bunko.settings.ask import AskSection
-from bunko.settings.chat import ChatSection
-from bunko.settings.index_engines import ChromadbSection, IndexSection, MilvusSection
-from bunko.settings.mcp import McpSection
+from bunko.readers import default_suffixes
 from bunko.settings.setting import Section, Setting, setting
-from bunko.settings.slack import SlackSection
-from bunko.settings.web_pages import CrawlSection, SafetySection, WebSection
+from bunko.types.ranking import OPTIONS, RankingOption
+
+
+class RankingSection(Section):
+    """A section that has options of ranking beside its own settings."""
+
+    def __init_subclass__(cls, declared: Mapping[str, tuple[Any, Any]]) -> None:
+        cls.__annotations__ = cls.__annotations__ | {name: annotation for name, (annotation, _) in declared.items()}
+        for name, (_, declaration) in declared.items():
+            setattr(cls, name, declaration)
+        super().__init_subclass__()
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{type(self).__name__} has no {name}")
+
+
+def ranking_settings(section: str) -> dict[str, tuple[Any, Any]]:
+    """Return the type and the declaration of each option of ranking that a section of the settings has."""
+    if section == "search":
+        return {
+            name: (option.annotation, _ranking_setting(option, option.default, option.meaning, option.env))
+            for name, option in OPTIONS.items()
+        }
+    if section == "memos":
+        return {
+            name: (option.annotation, _ranking_setting(option, option.memos, f"As search.{option.name}, for memos"))
+            for name, option in OPTIONS.items()
+            if option.memos is not None
+        }
+    return {
+        name: (option.annotation | None, _ranking_setting(option, None, _web_meaning(option)))
+        for name, option in OPTIONS.items()
+        if option.web is not None
+    }
+
+
+def _web_meaning(option: RankingOption) -> str:
+    return (
+        f"As search.{option.name}, for web pages. Not set: search.{option.name} if that is set, else {option.web} if"
+        " embedding.provider is local or online"
+    )
+
+
+def _ranking_setting(option: RankingOption, default: Any, meaning: str, env: str = "") -> Any:
+    return setting(default, meaning, env, low=option.low, high=option.high)
 
 
 class LibrarySection(Section):
@@ -119,42 +159,16 @@ class ChunkingSection(Section):
     overlap: int = setting(64, "Overlap of neighbouring chunks, in tokens. Less than size")
 
 
-class SearchSection(Section):
+class SearchSection(RankingSection, declared=ranking_settings("search")):
     """How a search ranks and filters results."""
 
     mode: Literal["bm25", "semantic", "hybrid"] = setting(
         "hybrid", "Search by words (bm25), by vectors (semantic), or by both (hybrid)"
     )
-    fusion: Literal["cc", "rrf"] = setting(
-        "cc", "How hybrid fuses the rankings: convex combination or reciprocal rank fusion"
-    )
     top_k: int = setting(5, "Number of results", low=1, high=1000, file_names=("default_top_k", "k"))
-    vector_weight: float | None = setting(
-        None,
-        "Weight of the vector score in cc; words get the rest. Not set: chosen per query by how well words cover it",
-        "RAG_VECTOR_WEIGHT",
-        high=1,
-    )
-    k1: float = setting(1.2, "BM25 term frequency saturation", "RAG_BM25_K1")
-    b: float = setting(0.75, "BM25 length normalization", "RAG_BM25_B", high=1)
-    rrf_k: int = setting(60, "Rank constant of reciprocal rank fusion", low=1)
-    similarity_threshold: float | None = setting(
-        None, "Maximum cosine distance of a vector hit", "RAG_SIMILARITY_THRESHOLD", high=2
-    )
-    min_combined_score: float | None = setting(
-        None,
-        "Minimum combined score of a cc hit; one that contains every word of the query is kept, see keep_full_matches",
-        "RAG_MIN_COMBINED_SCORE",
-        high=1,
-    )
-    keep_full_matches: bool = setting(
-        True, "Keep hits that contain every word of the query, even below min_combined_score. false: drop them too"
-    )
     hybrid_enabled: bool | None = setting(
         None, "true: mode hybrid, false: mode semantic. Not set: use mode", "RAG_HYBRID_SEARCH_ENABLED"
     )
-    loanwords: bool = setting(True, "Match loanwords across scripts: サーバー also finds server, and vice versa")
-    bridge: bool = setting(True, "Match translations: 検証 also finds validation, and vice versa")
     reranker: str | None = setting(
         None,
         "Model that reads the first results again and puts them in order: one of bunko models, a folder, or"
@@ -172,13 +186,10 @@ class SearchSection(Section):
     freshness_wait_seconds: float = setting(5.0, "Maximum time a search waits for an import, in seconds")
 
 
-class MemosSection(Section):
+class MemosSection(RankingSection, declared=ranking_settings("memos")):
     """How memos are searched."""
 
     top_k: int = setting(10, "Number of results of a memo search", low=1, high=1000)
-    fusion: Literal["cc", "rrf"] = setting("cc", "How hybrid fuses the rankings if only memos are searched")
-    k1: float = setting(1.5, "BM25 term frequency saturation for memos")
-    b: float = setting(0.75, "BM25 length normalization for memos", high=1)
     max_file_bytes: int = setting(
         1_000_000_000,
         "Report and skip larger memo files, in bytes. A single entry is limited by scanner.max_file_bytes",
@@ -217,8 +228,6 @@ class RetrySection(Section):
 
 
 def _default_extensions() -> tuple[str, ...]:
-    from bunko.readers import default_suffixes
-
     return default_suffixes()
 
 
@@ -239,8 +248,232 @@ class DisplaySection(Section):
 
     default_format: Literal["table", "json"] = setting("table", "Output format of lists")
     language: Literal["ja", "en"] | None = setting(
-        None, "Language of help, messages and errors. Not set: Japanese for the rag_ tools, English elsewhere"
+        None,
+        "Language of help, messages and errors. Not set: for commands that of the system (LC_ALL, LC_MESSAGES, LANG),"
+        " for the rag_ tools Japanese",
     )
+
+
+class SlackSection(Section):
+    """How the Slack bot connects, and who may change the library through it."""
+
+    bot_token: str = setting("", "Token of the bot, xoxb-…", "SLACK_BOT_TOKEN", secret=True)
+    app_token: str = setting(
+        "", "Token of the app for Socket Mode, xapp-…; not needed with --http", "SLACK_APP_TOKEN", secret=True
+    )
+    signing_secret: str = setting(
+        "", "Signing secret of the app; only needed with --http", "SLACK_SIGNING_SECRET", secret=True
+    )
+    tools: tuple[str, ...] = setting(
+        (),
+        "What everyone in a channel may ask about: CHANNEL=TOOL. *: every channel and direct message, or every tool."
+        " Empty: *=*",
+    )
+    write_users: tuple[str, ...] = setting(
+        (), "Ids of the users who may change the library: U012AB3CD. *: everyone. Empty: nobody, except write_channels"
+    )
+    write_channels: tuple[str, ...] = setting(
+        (), "Ids of the channels in which everyone may change the library: C012AB3CD. Empty: none"
+    )
+    allowed_domains: tuple[str, ...] = setting(
+        (), "Domains, with their subdomains, whose pages may be added from Slack. Empty: all public ones"
+    )
+    allowed_tools: tuple[str, ...] = setting(
+        (),
+        "Tools that the model may call in Slack although they do not say that they only read: get_weather, calendar_*. "
+        "Everyone who asks can cause such a call. Empty: none",
+    )
+    workers: int = setting(4, "Maximum number of questions and commands that are worked on at the same time", low=1)
+    keep_days: float = setting(30.0, "How long questions and answers are kept in the library, in days", low=1)
+    api_url: str = setting("https://slack.com/api/", "Address of Slack's Web API; GovSlack has another one")
+
+
+class McpSection(Section):
+    """Which MCP servers a conversation uses."""
+
+    enabled: bool = setting(
+        True, "Use tools in conversations: those of the servers, or of this library. false: none", "MCP_ENABLED"
+    )
+    servers_config: str | None = setting(
+        None,
+        "File with the servers. Not set: config/mcp_servers.json, or only this library if there is no such file",
+        "MCP_SERVERS_CONFIG",
+    )
+    start_timeout: float = setting(30.0, "Maximum time a server takes to start, in seconds", low=0.1)
+    call_timeout: float = setting(
+        60.0, "Maximum time a call takes, in seconds. A crawl may take as long as its pages may", low=0.1
+    )
+    max_output_chars: int = setting(100_000, "Maximum length of what a call returns, in characters", low=1000)
+
+
+class AskSection(Section):
+    """Answers from one search: quotes if no chat model is set, and Library.ask with the model in [chat]."""
+
+    top_k: int = setting(8, "Number of passages that an answer may cite", low=1, high=50)
+    max_input_chars: int = setting(
+        16_000, "Library.ask: maximum number of characters of the passages that are sent to the model", low=100
+    )
+
+
+class ChatSection(Section):
+    """Which chat model answers questions, rewrites queries and writes summaries, and what an answer may cost."""
+
+    provider: Literal["openrouter", "openai", "lmstudio", "ollama"] | None = setting(
+        None,
+        "Service that answers questions, rewrites queries and writes summaries. Not set: none, and nothing is sent",
+    )
+    model: str | None = setting(None, "Chat model. Not set: gpt-4o-mini on openrouter and openai")
+    base_url: str | None = setting(
+        None, "URL of an OpenAI-compatible server. Not set: the URL of the provider in [embedding]"
+    )
+    api_key: str = setting(
+        "", "API key. Not set: the key of the provider in [embedding], unless base_url is set", secret=True
+    )
+    provider_order: tuple[str, ...] = setting((), "OpenRouter: providers to try, in this order")
+    provider_sort: Literal["price", "throughput", "latency"] | None = setting(
+        None, "OpenRouter: prefer providers by this criterion"
+    )
+    allow_fallbacks: bool | None = setting(None, "OpenRouter: fall back to other providers")
+    data_collection: Literal["allow", "deny"] | None = setting(
+        None, "OpenRouter: deny excludes providers that store requests"
+    )
+    max_tokens: int = setting(2000, "Maximum length of an answer, in tokens", low=1)
+    temperature: float | None = setting(
+        None, "Sampling temperature of answers. Not set: the default of the server", high=2
+    )
+    timeout: float = setting(60.0, "Maximum time without a word from the model, in seconds", low=0.1)
+    max_rounds: int = setting(6, "How often the model may call tools for an answer", high=100)
+    max_total_tokens: int = setting(
+        100_000, "Tokens that the model may read and write for an answer before it has to answer", low=1
+    )
+    max_seconds: float = setting(120.0, "Maximum time of an answer, in seconds", low=1)
+    max_cost: float | None = setting(
+        None, "What an answer may cost, by input_price and output_price, before the model has to answer"
+    )
+    input_price: float = setting(0.0, "Price of a million tokens that the model reads")
+    output_price: float = setting(0.0, "Price of a million tokens that the model writes")
+    history_tokens: int = setting(8000, "How much of a conversation the model is reminded of, in tokens")
+    allowed_tools: tuple[str, ...] = setting(
+        (), "Tools that change something and that the model may call by itself: add_memo, calendar_*. Empty: none"
+    )
+    confirmed_tools: tuple[str, ...] = setting(
+        (), "Tools that change something and that bunko chat may call after you have agreed to the call. Empty: none"
+    )
+    keep_history: bool = setting(
+        True, "Keep what was asked and answered in bunko chat in your data folder, to resume it later"
+    )
+
+
+class WebSection(RankingSection, declared=ranking_settings("web")):
+    """How web pages are chunked and searched, and whether a site without a readable robots.txt is fetched."""
+
+    top_k: int = setting(3, "Number of results of a web page search", "RAG_RETRIEVAL_COUNT", low=1, high=1000)
+    chunk_size: int | None = setting(
+        None,
+        "Maximum number of characters in a chunk. Not set: chunker.chunk_size if that is set, else 800,"
+        " or 200 if embedding.provider is local or online",
+        "RAG_CHUNK_SIZE",
+        low=1,
+    )
+    chunk_overlap: int | None = setting(
+        None,
+        "Overlap of chunks of a long text, in characters. Not set: chunker.chunk_overlap if that is set, else 0, or 30"
+        " with local or online",
+        "RAG_CHUNK_OVERLAP",
+    )
+    robots_unreachable: Literal["allow", "refuse"] = setting(
+        "allow", "If robots.txt answers 5xx or not at all: fetch with a warning, or nothing for now as in RFC 9309"
+    )
+
+
+class CrawlSection(Section):
+    """How web pages are fetched."""
+
+    max_pages: int = setting(50, "Maximum number of pages per crawl", "RAG_MAX_CRAWL_PAGES", low=1)
+    delay_sec: float = setting(1.0, "Delay between two requests, in seconds", "RAG_CRAWL_DELAY_SEC")
+    respect_robots_txt: bool = setting(True, "Obey robots.txt", "RAG_RESPECT_ROBOTS_TXT")
+    robots_txt_cache_ttl: int = setting(3600, "Cache robots.txt this long, in seconds", "RAG_ROBOTS_TXT_CACHE_TTL")
+    max_crawl_delay: float = setting(
+        60.0, "Skip sites whose robots.txt asks for a longer delay between two requests, in seconds", high=86_400
+    )
+    concurrency: int = setting(4, "Maximum number of concurrent requests", low=1, high=32)
+    timeout_seconds: float = setting(30.0, "Timeout of a page, in seconds", low=0.1)
+    max_bytes: int = setting(10_485_760, "Report and skip larger pages, in bytes", low=1)
+    follow_redirects: int = setting(
+        0, "Maximum number of redirects per page; each target is checked like the page itself", high=10
+    )
+    user_agent: str = setting("BunkoBot", "User agent sent to sites and matched against robots.txt")
+    allowed_hosts: tuple[str, ...] = setting(
+        (), "Private hosts that may be fetched: intra.example, 10.0.0.5:8080, *.intra.example"
+    )
+
+
+class SafetySection(Section):
+    """How web addresses are checked before they are fetched."""
+
+    url_check: bool = setting(False, "Check URLs with Google Safe Browsing", "RAG_URL_SAFETY_CHECK")
+    google_safe_browsing_api_key: str = setting(
+        "", "API key for Google Safe Browsing", "GOOGLE_SAFE_BROWSING_API_KEY", secret=True
+    )
+    base_url: str = setting("https://safebrowsing.googleapis.com", "URL of Google Safe Browsing")
+    cache_ttl: int = setting(300, "Cache answers this long, in seconds", "RAG_URL_SAFETY_CACHE_TTL")
+    fail_open: bool = setting(True, "Fetch the page if the check itself fails", "RAG_URL_SAFETY_FAIL_OPEN")
+    timeout: float = setting(5.0, "Timeout of a check, in seconds", "RAG_URL_SAFETY_TIMEOUT", low=0.1)
+
+
+class IndexSection(Section):
+    """Which index answers searches."""
+
+    kind: Literal["embedded", "chroma", "milvus"] = setting(
+        "embedded",
+        "Index. embedded runs in the same process; chroma finds the nearest vectors in Chroma, see [chromadb]; milvus"
+        " searches a Milvus server or file, see [milvus]",
+    )
+
+
+class ChromadbSection(Section):
+    """How Chroma keeps vectors, if index.kind is chroma."""
+
+    url: str | None = setting(
+        None,
+        "URL of a Chroma server. Not set: files in storage.chromadb_persist_dir, which bunko[chroma] reads and writes",
+        "CHROMADB_URL",
+    )
+    token: str = setting("", "Token that is sent to the server", "CHROMADB_TOKEN", secret=True)
+    tenant: str = setting("default_tenant", "Tenant on the server", "CHROMADB_TENANT")
+    database: str = setting("default_database", "Database on the server", "CHROMADB_DATABASE")
+    timeout: float = setting(5.0, "Maximum time a search waits for the server, in seconds", low=0.1)
+    write_timeout: float = setting(
+        60.0, "Maximum time an import waits for the server to store a batch, in seconds", low=0.1
+    )
+    collection_name: str = setting(
+        "documents",
+        "Name of the collection of the tool documents. Other tools and servers add the ids of the tool and the library",
+    )
+    hnsw_space: Literal["cosine", "l2", "ip"] = setting("cosine", "Distance function")
+    hnsw_construction_ef: int = setting(200, "HNSW construction width: higher is more exact and slower", low=1)
+    hnsw_search_ef: int = setting(100, "HNSW search width: higher is more exact and slower", low=1)
+    hnsw_M: int = setting(16, "HNSW links per vector: higher is more exact and larger", low=1)  # noqa: N815 - the files' spelling
+
+
+class MilvusSection(Section):
+    """How Milvus is reached and searched, if index.kind is milvus."""
+
+    uri: str | None = setting(
+        None, "URL of a Milvus server or cluster, or path of a Milvus Lite file. Not set: a file in the library"
+    )
+    token: str = setting("", "Token, or user:password, that is sent to the server", secret=True)
+    database: str = setting("", "Database on the server. Empty: its default")
+    collection_name: str = setting("bunko", "Start of the names of collections; the id of the library follows")
+    consistency_level: Literal["Strong", "Bounded", "Session", "Eventually"] = setting(
+        "Bounded", "How current the answers of a cluster are; Strong waits for all writes"
+    )
+    candidates: int = setting(400, "Chunks that each arm takes from Milvus, to be ranked by bunko", low=50, high=10_000)
+    timeout: float = setting(5.0, "Maximum time a search waits for the server, in seconds", low=0.1)
+    write_timeout: float = setting(
+        60.0, "Maximum time an import waits for the server to store a batch, in seconds", low=0.1
+    )
+    retries: int = setting(2, "Further attempts of a write while the server is busy or restarting", high=20)
 
 
 class ModelSection(Section):
@@ -259,9 +492,6 @@ class ServeSection(Section):
     read_only: bool = setting(False, "Offer no tool that changes the library, and do not refresh it")
     max_result_tokens: int = setting(
         8000, "Maximum length of an answer to an assistant, in tokens", low=500, high=100_000
-    )
-    response_format: Literal["concise", "detailed"] = setting(
-        "concise", "Fields of each result for assistants, unless they ask for others; detailed has paths and scores"
     )
     max_schema_tokens: int = setting(
         6000, "Combine the tools of a library into one if their schemas exceed this many tokens", low=500
@@ -285,7 +515,9 @@ class ServeSection(Section):
         100.0, "Requests to the API and the page that each caller may send, ten times as many at once. 0: no limit"
     )
     audit_lines: int = setting(
-        100_000, "How many changes the audit log keeps: who changed what, when and with what result", low=1
+        100_000,
+        "How many changes of each caller the audit log keeps: who changed what, when and with what result",
+        low=1,
     )
 
 

@@ -1,10 +1,11 @@
-"""Recognise what a path holds: a folder, a file of memos or JSON lines, or a document."""
+"""Recognise the kind of a path: a folder, a file of memos or JSON lines, or a document."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from bunko.readers.memo import Memo
 from bunko.sources import jsonl, memos
 
 _MEMO_NAME = re.compile(memos.NAME_PATTERN, re.IGNORECASE)
-# A text may be a document or a log of memos, whatever it is called; without an ending, it is not a document.
+# A text of any name may be a document or a log of memos; without an ending, it is not a document.
 _TEXT_SUFFIXES = tuple(suffix for suffix in memos.EXTENSIONS if suffix not in (*jsonl.EXTENSIONS, ".changelog"))
 _GLOB_CHARS = re.compile(r"([\\*?\[]| \Z)")
 # Enough to find two dated entries behind any preface, and little enough to read at once.
@@ -67,8 +68,6 @@ def _detect_source(path: Path, label: str) -> DetectedSource:
 
 def _has_entries(path: Path) -> bool:
     """Return whether a text has several dated entries, as a memo file has them."""
-    from io import BytesIO
-
     try:
         with open(path, "rb") as file:
             beginning = file.read(_SNIFFED_BYTES)

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from bunko import readers
 from bunko.errors import SourceError
 from bunko.protocols import Look, Scan
+from bunko.readers import mail
 from bunko.readers.memo import BadLine, Memo, limit_bad_lines
 from bunko.sources.entries import EntryFiles, ParsedFile
 from bunko.sources.folder import Folder
@@ -42,6 +43,10 @@ class FolderDocuments(EntryFiles):
     def __init__(self, root: Path, files: Folder, max_chars: int) -> None:
         super().__init__(root, files, parse_mailbox, max_chars, is_mailbox)
         self._vault_folders: dict[str, bool] = {}
+
+    def keep_files_of(self, kept: FolderDocuments) -> None:
+        """Leave files that only another source finds as they were indexed: they are neither read nor deleted."""
+        self._files.kept = kept._files
 
     def _compare(self, files: Look, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         if not any(_MAILBOX_SUFFIX in uri.lower() for uri in fingerprints):
@@ -93,8 +98,6 @@ def parse_mailbox(file: BinaryIO, name: str, size: int, max_chars: int) -> Parse
 
 
 def _messages(file: BinaryIO, max_chars: int) -> Iterator[Memo | BadLine | Text]:
-    from bunko.readers import mail
-
     message = None
     for message in mail.split_mailbox(file, max_chars):
         line = message.first_line
@@ -121,4 +124,7 @@ def build(spec: SourceSpec) -> FolderDocuments:
         respect_gitignore=spec.respect_gitignore,
         max_file_bytes=spec.max_file_bytes,
     )
-    return FolderDocuments(files.root, files, spec.max_file_bytes)
+    documents = FolderDocuments(files.root, files, spec.max_file_bytes)
+    if isinstance(spec.keep, FolderDocuments):
+        documents.keep_files_of(spec.keep)
+    return documents

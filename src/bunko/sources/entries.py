@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,18 +19,51 @@ from bunko.errors import SourceError
 from bunko.protocols import Look, Scan
 from bunko.readers.line_stream import DecodedLines
 from bunko.readers.memo import BadLine, Memo, limit_bad_lines, note_damaged_lines
-from bunko.sources.entry_names import entry_name, rename_copies
 from bunko.sources.folder import Folder
 from bunko.sources.walk import ignore_folder
+from bunko.text.normalise import normalise
 from bunko.types import RACY_NS, WHOLE_FILE, ExcerptEntry, Fingerprint, LineSpan, Problem, SourceEntry, Text
 from bunko.types.entry_table import EntryTable
+
+_MAX_NAME_LENGTH = 60
+_UNSAFE_CHARS = re.compile(r"\W+")
+
+
+def entry_name(memo: Memo) -> str:
+    """Return a name made from the key or the date and title of an entry."""
+    label = memo.key or memo.title or memo.text[memo.body :].lstrip()[:_MAX_NAME_LENGTH]
+    name = _UNSAFE_CHARS.sub("-", normalise(label)).strip("-_")[:_MAX_NAME_LENGTH].strip("-_")
+    return "-".join(part for part in ("" if memo.key else memo.date[:10], name) if part) or "entry"
+
+
+def rename_copies(names: Sequence[str | None], digest_of: Callable[[int], str], used_names: set[str]) -> dict[int, str]:
+    """Return the names of the entries that cannot have their own within their file, by position.
+
+    Entries of the same date and title are distinguished by their hash, so that moving one does not rename another.
+    An entry without a name is the whole file.
+    """
+    name_counts, copies = Counter(names), Counter[str]()
+    new_names: dict[int, str] = {}
+    for index, name in enumerate(names):
+        if name is None:
+            continue
+        unique_name = name
+        if name_counts[name] > 1 or name in used_names:
+            unique_name = new_name = f"{name}-{digest_of(index)[:8]}"
+            while unique_name in used_names:  # entries with identical text
+                copies[new_name] += 1
+                unique_name = f"{new_name}-{copies[new_name] + 1}"
+            new_names[index] = unique_name
+        used_names.add(unique_name)
+    return new_names
+
 
 # A file of many entries has no hash of its own: if its time or size differ, its entries are compared.
 _NO_HASH = "none"
 # Characters of text that a scan keeps in memory; texts beyond that are read again when they are needed.
-_TEXT_BUDGET_CHARS = 8_000_000
+TEXT_BUDGET_CHARS = 8_000_000
 
-_LARGE_BYTES = 16_000_000  # of a file that takes longer to read than to wait until its time can be trusted
+LARGE_BYTES = 16_000_000  # of a file that takes longer to read than to wait until its time can be trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +161,7 @@ class EntryFiles:
         for file in files.touched:
             if not self._has_entries(file.uri):
                 scan.touched.append(file)
-        text_budget = _TEXT_BUDGET_CHARS
+        text_budget = TEXT_BUDGET_CHARS
         for changed, documents in ((files.added, scan.added), (files.updated, scan.updated)):
             for file in changed:
                 if self._has_entries(file.uri):
@@ -328,7 +363,7 @@ def _file_fingerprint(entries: Iterable[Fingerprint]) -> Fingerprint:
 def _wait_until_trusted(file: SourceEntry) -> None:
     """Wait until the time of a large file that was just written can be trusted: else the next scan reads it again."""
     remaining_ns = file.modified_ns + RACY_NS - time.time_ns()
-    if file.size >= _LARGE_BYTES and 0 <= remaining_ns <= RACY_NS:
+    if file.size >= LARGE_BYTES and 0 <= remaining_ns <= RACY_NS:
         time.sleep(remaining_ns / 1e9 + 0.01)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bunko.errors import SourceError
+from bunko.runtime.package_errors import package_errors
 
 # An editor saves in several steps and a checkout in thousands: changes are collected until nothing happens for a
 # moment, but at most for a few seconds.
@@ -39,18 +40,20 @@ class FolderWatcher:
 
     def __init__(self, roots: Collection[str], is_excluded: Callable[[str], bool]) -> None:
         # `watchfiles.watch` starts to watch at its first iteration; this starts at once.
-        from watchfiles._rust_notify import RustNotify
+        with package_errors("watchfiles", SourceError):
+            from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
         self._roots, self._is_excluded = frozenset(roots), is_excluded
         for _ in range(_ATTEMPTS):
             self.folders = self._find_folders()
-            try:
-                # The last argument would hide all errors, not only permission errors, so it is False.
-                self._notify = RustNotify(sorted(self.folders), False, False, 0, not _WATCHES_EACH_FOLDER, False)
-            except (FileNotFoundError, PermissionError):
-                continue  # removed or made unreadable since it was listed
-            except (OSError, RuntimeError) as error:
-                raise _watch_error(error) from error
+            with package_errors("watchfiles", SourceError):
+                try:
+                    # The last argument would hide all errors, not only permission errors, so it is False.
+                    self._notify = RustNotify(sorted(self.folders), False, False, 0, not _WATCHES_EACH_FOLDER, False)
+                except (FileNotFoundError, PermissionError):
+                    continue  # removed or made unreadable since it was listed
+                except (OSError, WatchfilesRustInternalError) as error:
+                    raise _watch_error(error) from error
             # A folder created before its parent was watched would send no event.
             if self._find_folders() <= self.folders:
                 return
@@ -61,7 +64,8 @@ class FolderWatcher:
 
     def wait(self, stop: StopSignal) -> set[str]:
         """Return the paths that changed, or an empty set after a timeout."""
-        changes = self._notify.watch(_MAX_WAIT_MS, _QUIET_MS, _TICK_MS, stop)
+        with package_errors("watchfiles", SourceError):
+            changes = self._notify.watch(_MAX_WAIT_MS, _QUIET_MS, _TICK_MS, stop)
         if isinstance(changes, str):
             return set()
         return {path for _, path in changes if not self._is_excluded(path)}

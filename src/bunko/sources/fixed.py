@@ -1,8 +1,9 @@
-"""Documents that follow no folder, such as those of an imported pack: they change only when they are imported again."""
+"""Sources without a folder: the documents of an imported pack, and a stand-in for a source that cannot be built."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NoReturn
 
 from bunko.errors import SourceError
 from bunko.protocols import Scan
@@ -39,3 +40,25 @@ class FixedDocuments:
             hint="Import its pack again with: bunko import-pack FILE --replace. Or choose a folder with:"
             " bunko tool update -s DIR.",
         )
+
+
+class UnusableSource:
+    """A source that raises its error at each question."""
+
+    def __init__(self, error: SourceError) -> None:
+        self._error = error
+
+    def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
+        """Raise: the changes are unknown."""
+        self._fail()
+
+    def read(self, entry: SourceEntry) -> tuple[bytes, SourceEntry]:
+        """Raise: there is nothing to read from."""
+        self._fail()
+
+    def has_vanished(self, known_uris: Iterable[str]) -> bool:
+        """Raise: it may be there, or not."""
+        self._fail()
+
+    def _fail(self) -> NoReturn:
+        raise SourceError(self._error.message, hint=self._error.hint)

@@ -22,8 +22,7 @@ from bunko.protocols import Look, Scan, Source
 from bunko.readers.line_stream import MAX_READ_BYTES
 from bunko.sources.gitignore import PathPatterns
 from bunko.sources.kind import SourceKind, SourceSpec
-from bunko.sources.walk import Walker, WalkRules, explain_os_error, ignore_folder
-from bunko.sources.walk_result import WalkResult
+from bunko.sources.walk import Walker, WalkResult, WalkRules, explain_os_error, ignore_folder
 from bunko.types import Fingerprint, SourceEntry
 
 _READ_ATTEMPTS = 3
@@ -66,6 +65,8 @@ class Folder:
         )
         self._root_prefix = self._rules.root_prefix
         self._max_file_bytes, self._limited_by = max_file_bytes, limited_by
+        # Files that only these rules find stay as they were indexed: they are neither read nor deleted.
+        self.kept: Folder | None = None
 
     def scan(self, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         """Compare the files with their fingerprints, reading only files whose time or size differ.
@@ -77,8 +78,10 @@ class Folder:
 
     def look(self, on_folder: Callable[[str], None] = ignore_folder) -> Look:
         """List the files; while the list stays the same, so does what a scan finds."""
-        walk = Walker(self._rules, self._find_excess, self._read_gitignore, on_folder).walk()
+        walk = self._walk(on_folder)
         walk.leave_out_unavailable()
+        if self.kept is not None:
+            walk.keep_files_of(self.kept._walk(on_folder))
         problems = sorted(walk.problems, key=_by_uri)
         skipped_folders = [self._root_prefix + uri for uri in sorted(walk.skipped)]
         state = walk.state()
@@ -90,7 +93,11 @@ class Folder:
 
     def watch_key(self) -> Hashable:
         """Return the rules for files."""
-        return type(self), self._rules, self._max_file_bytes, self._limited_by
+        kept_key = self.kept.watch_key() if self.kept is not None else None
+        return type(self), self._rules, self._max_file_bytes, self._limited_by, kept_key
+
+    def _walk(self, on_folder: Callable[[str], None]) -> WalkResult:
+        return Walker(self._rules, self._find_excess, self._read_gitignore, on_folder).walk()
 
     def _compare(self, walk: WalkResult, state: str, fingerprints: Mapping[str, Fingerprint]) -> Scan:
         walk.collect_plain_files()

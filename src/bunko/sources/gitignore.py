@@ -43,7 +43,10 @@ class PathPatterns:
         names: list[tuple[int, str, bool]] = []
         paths: list[tuple[int, str, bool]] = []
         for line in self._lines:
-            pattern = _trim_line(line)
+            pattern = line.rstrip(" ")
+            backslashes = len(pattern) - len(pattern.rstrip("\\"))
+            if pattern != line and backslashes % 2 == 1:  # the first of the spaces is escaped
+                pattern += " "
             if pattern.startswith("#") or len(pattern) > _MAX_PATTERN_CHARS:
                 continue
             is_positive = not pattern.startswith("!")
@@ -90,13 +93,6 @@ def parse_patterns(text: str) -> PathPatterns:
     """Return the patterns of a .gitignore, cached between scans."""
     lines = text.removeprefix("\ufeff").split("\n", MAX_PATTERNS)[:MAX_PATTERNS]
     return PathPatterns(line.removesuffix("\r") for line in lines)
-
-
-def _trim_line(line: str) -> str:
-    stripped = line.rstrip(" ")
-    backslashes = len(stripped) - len(stripped.rstrip("\\"))
-    escaped = stripped != line and backslashes % 2 == 1
-    return stripped + " " if escaped else stripped
 
 
 def _combine_globs(globs: list[tuple[int, str, bool]], *, is_folder: bool) -> list[_Matcher]:

@@ -1,6 +1,6 @@
 """Ask Linux whether anything has happened in folders since the last time.
 
-The kernel queues an event before the call that made the change returns. So whoever reads the queue after a change finds
+The kernel queues an event before the call that made the change returns. So a reader of the queue after a change finds
 it there, which a thread that collects events in the background cannot promise.
 """
 
@@ -25,7 +25,7 @@ _LIMIT_HINT = "Raise fs.inotify.max_user_watches and fs.inotify.max_user_instanc
 
 
 class FolderEvents:
-    """The events of watched folders, each of which belongs to somebody, who has a number."""
+    """The events of watched folders, each of which belongs to an owner with a number."""
 
     def __init__(self) -> None:
         """Open the queue; raise SourceError if this system has none."""
@@ -49,7 +49,7 @@ class FolderEvents:
         # One that is gone or cannot be listed has no files. If it comes back, its parent has an event.
 
     def release(self, owner: int) -> None:
-        """Stop watching for somebody."""
+        """Stop watching the folders of an owner."""
         for number, owners in list(self._owners.items()):
             owners.discard(owner)
             if not owners:
@@ -57,7 +57,7 @@ class FolderEvents:
                 self._libc.inotify_rm_watch(self._queue, number)
 
     def take(self) -> set[int]:
-        """Return to whom something has happened since the last time."""
+        """Return the owners whose folders changed since the last call."""
         changed: set[int] = set()
         with suppress(BlockingIOError):
             while True:

@@ -1,4 +1,4 @@
-"""Define how a kind of source declares what it takes, how it is searched, and how it is built."""
+"""Define the declaration of a kind of source: its paths, its search and its build function."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class SourceSpec:
     max_file_bytes: int
     max_memo_file_bytes: int
     pages: PageStore | None
+    # Finds the files that stay as they were indexed, though the rules of this source would not find them.
+    keep: Source | None = None
 
     def folder(self, root: Path, extensions: Sequence[str], **overrides: Any) -> Folder:
         """Return the files below a folder that have one of the extensions."""

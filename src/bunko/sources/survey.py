@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from bunko.sources.vaults import is_vault_internal
-from bunko.sources.walk_result import MACHINE_FOLDERS
+from bunko.sources.walk import MACHINE_FOLDERS
 
 # A longer one, or one with blanks, is part of a name: "1. What we did".
 _ENDING = re.compile(r"\.\w{1,12}")

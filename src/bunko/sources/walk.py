@@ -6,15 +6,100 @@ import errno
 import os
 import re
 import stat
+from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 
 from bunko.errors import SourceError
 from bunko.readers import unavailable_readers
+from bunko.runtime.installation import install_command
 from bunko.sources.gitignore import PathPatterns, parse_patterns
 from bunko.sources.vaults import is_vault_internal
-from bunko.sources.walk_result import MACHINE_FOLDERS, WalkResult
+from bunko.types import Problem
+
+# Folders that programs fill: if they are skipped, no document is missed.
+MACHINE_FOLDERS = frozenset({".git", ".rag-index", "__pycache__"})
+
+
+@dataclass(slots=True)
+class WalkResult:
+    """What a walk through a folder found."""
+
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)  # size and time in nanoseconds, by uri
+    # The ordinary files of each folder: its uri, their names, and size and time of each in turn. `files` lacks them
+    # until they are needed: a look that finds nothing new does not.
+    plain_files: list[tuple[str, list[str], list[int]]] = field(default_factory=list)
+    unreadable: set[str] = field(default_factory=set)  # exist, but cannot be read
+    unlisted: list[str] = field(default_factory=list)  # folders, with a trailing slash
+    skipped: list[str] = field(default_factory=list)  # folders that are excluded by their names
+    problems: list[Problem] = field(default_factory=list)
+
+    def report_problem(self, uri: str, problem: str, remedy: str, *, package: str = "", files: int = 1) -> None:
+        """Add a problem of one file, or of several like it, with what to do about it."""
+        printable = uri.encode(errors="backslashreplace").decode()
+        self.problems.append(Problem(printable, f"{problem}; {remedy}", package=package, files=files))
+
+    def state(self) -> str:
+        """Return a digest of everything found, or an empty string if a time is beyond all calendars."""
+        try:
+            stats = array("q", chain.from_iterable(self.files.values()))
+            for _, _, plain_stats in self.plain_files:
+                stats.fromlist(plain_stats)
+        except OverflowError:
+            return ""
+        names = [*self.files, "", *sorted(self.unreadable), "", *self.unlisted, "", *self.skipped, ""]
+        names += [f"{problem.uri}\n{problem.reason}" for problem in self.problems]
+        for prefix, plain_names, _ in self.plain_files:
+            names += ("", prefix, *plain_names)
+        digest = blake2b("\0".join(names).encode(errors="surrogateescape"), digest_size=16)
+        digest.update(stats)
+        return digest.hexdigest()
+
+    def collect_plain_files(self) -> None:
+        """Add the ordinary files to the others."""
+        for prefix, names, stats in self.plain_files:
+            self.files.update(
+                zip([prefix + name for name in names], zip(stats[::2], stats[1::2], strict=True), strict=True)
+            )
+        self.plain_files.clear()
+
+    def keep_files_of(self, other: WalkResult) -> None:
+        """Count what another walk found as unreadable, unless this one found it too: it stays as it was indexed."""
+        other.collect_plain_files()
+        self.unreadable.update(other.files, other.unreadable)
+        self.unlisted += other.unlisted
+
+    def leave_out_unavailable(self) -> None:
+        """Move files whose reader is not installed to the unreadable ones, so that they are read once it is.
+
+        They are one problem for each format: a folder may hold thousands of such files.
+        """
+        for reader in unavailable_readers():
+            uris = sorted(uri for uri in self.files if uri.lower().endswith(reader.suffixes))
+            if not uris:
+                continue
+            for uri in uris:
+                del self.files[uri]
+            self.unreadable.update(uris)
+            problem = f"cannot be read without the package {reader.package}"
+            if len(uris) == 2:
+                problem = f"cannot be read without the package {reader.package} (like 1 more file of this format)"
+            elif len(uris) > 2:
+                count = f"{len(uris) - 1:,}"
+                problem = (
+                    f"cannot be read without the package {reader.package} (like {count} more files of this format)"
+                )
+            self.report_problem(
+                uris[0],
+                problem,
+                f"install it with: {install_command(reader.extra, package='' if reader.extra else reader.package)}",
+                package=reader.package,
+                files=len(uris),
+            )
+
 
 # Office programs keep such a file beside each open document; it says who has opened it.
 _OWNER_FILE_PREFIX = "~$"
@@ -38,7 +123,7 @@ class WalkRules:
     exclude: PathPatterns | None
     respect_gitignore: bool
     names: re.Pattern[str] | None  # of whole file names that are found without an extension
-    max_any_bytes: int  # no file is too large up to this size, whatever its name
+    max_any_bytes: int  # no file is too large up to this size
 
     @property
     def root_prefix(self) -> str:
@@ -236,7 +321,7 @@ def ignore_folder(path: str) -> None:
 
 
 def explain_os_error(error: OSError) -> tuple[str, str]:
-    """Return what is wrong with a file, and what to do about it."""
+    """Return the problem of a file, and a remedy."""
     if isinstance(error, FileNotFoundError):
         return "no longer exists", "the next import removes it from the index"
     if error.errno == errno.ENXIO:  # also raised by opening a socket

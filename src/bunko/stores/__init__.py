@@ -10,7 +10,7 @@ from bunko.errors import UnknownName
 
 if TYPE_CHECKING:
     from bunko.protocols import Store
-    from bunko.records import DatabaseServer
+    from bunko.types.records import DatabaseServer
 
 KINDS = ("sqlite", "postgres", "memory")
 
@@ -50,7 +50,7 @@ def tool_names(kind: str, location: Path, server: DatabaseServer | None = None) 
 
 
 def display_location(kind: str, location: Path, server: DatabaseServer | None = None) -> str:
-    """Return where a library is, for messages."""
+    """Return the place of a library, for messages."""
     text: str = _provider(kind).display_location(location, server)
     return text
 

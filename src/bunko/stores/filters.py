@@ -1,4 +1,4 @@
-"""Compute what all stores must agree on: tie-break order, dates, chunk texts and filter matches."""
+"""Compute the order of ties, dates, chunk texts and filter matches, on which all stores must agree."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from datetime import datetime
 from hashlib import blake2b
 
 from bunko.errors import QueryError
-from bunko.records import Filter
 from bunko.text.dates import local_date, time_zone
 from bunko.types import Chunk, Fingerprint, SourceEntry
+from bunko.types.records import Filter
 
 # How many characters of the body a list of documents includes.
 BEGINNING_CHARS = 1000
@@ -97,7 +97,7 @@ def glob_to_regex(pattern: str) -> str:
     """Translate a glob: * stays within a folder, ** crosses folders, a pattern without a slash matches at any depth.
 
     The regex engine must not try every way to split a path among the stars, which takes exponential time. What stands
-    between two ** may match at the first place that fits, because the second ** accepts whatever follows: an atomic
+    between two ** may match at the first place that fits, because the second ** accepts anything after it: an atomic
     group keeps the engine from trying the others.
     """
     if "/" not in pattern:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bunko import stores
 from bunko.protocols import Store
-from bunko.records import StoreAddress, WebPage
+from bunko.types.records import StoreAddress, WebPage
 
 
 class ToolPages:

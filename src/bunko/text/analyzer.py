@@ -1,5 +1,8 @@
 """Split text into index terms: Japanese lemmas, English stems, loanword origins, identifier parts.
 
+The dictionary's loanwords are corrected by what was learned from translated texts (`training/loanwords.py`):
+レンダー is render, not lender, and スニペット is one word, not スニ and ペット.
+
 The key of a term is a 63-bit hash of its spelling, so that processes agree on it without sharing a vocabulary: a
 million terms collide with a probability of 6 in 100 million.
 """
@@ -8,16 +11,60 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from bunko.errors import PackageError
+from bunko.runtime.package_errors import check_outage, note_outage, outages, package_errors
 from bunko.text.characters import JAPANESE_CHARS
 from bunko.text.line_joins import join_lines
-from bunko.text.loanwords import corrections
 from bunko.text.normalise import normalise, strip_accents
+from bunko_dictionary import FOLDER
+
+if TYPE_CHECKING:
+    import fugashi
+
+
+@cache
+def load_tagger(output: str = "search") -> fugashi.GenericTagger:
+    """Return MeCab with one of the output formats of the dictionary's dicrc."""
+    with package_errors("fugashi"):
+        import fugashi
+
+        tagger = fugashi.GenericTagger(f'-r "{FOLDER}/mecabrc" -d "{FOLDER}" -O {output}')
+        tagger.parse("語")  # what cannot work fails here
+    return tagger
+
+
+def find_parser(output: str = "search") -> Callable[[str], str] | None:
+    """Return the function of MeCab that divides a text; None, with the outage noted, if it cannot be used."""
+    try:
+        parse: Callable[[str], str] = load_tagger(output).parse
+    except PackageError as error:
+        note_outage("fugashi", "Japanese words are searched as they are written", error)
+        return None
+    return parse
+
+
+CORRECTIONS_PATH = Path(__file__).with_name("loanwords.tsv")
+
+
+class Corrections(NamedTuple):
+    """The English origins of katakana words, and the words among them that the dictionary splits."""
+
+    origins: dict[str, str]
+    joined: frozenset[str]
+
+
+@cache
+def corrections() -> Corrections:
+    """Return all corrections."""
+    rows = [line.split("\t") for line in CORRECTIONS_PATH.read_text(encoding="utf-8").splitlines()]
+    return Corrections({row[0]: row[1] for row in rows}, frozenset(row[0] for row in rows if len(row) > 2))
+
 
 # Raise this when the terms of a text change: older libraries then report that they must be rebuilt.
 # 2: lines of hard-wrapped Japanese are joined.
@@ -176,9 +223,15 @@ def stem(word: str) -> str:
 
 @cache
 def _stemmer() -> Callable[[str], str]:
-    import Stemmer
+    try:
+        with package_errors("PyStemmer"):
+            import Stemmer
 
-    stem_word: Callable[[str], str] = Stemmer.Stemmer("english").stemWord
+            stem_word: Callable[[str], str] = Stemmer.Stemmer("english").stemWord
+            stem_word("words")  # what cannot work fails here
+    except PackageError as error:
+        note_outage("PyStemmer", "English words are searched as they are written", error)
+        return str
     return stem_word
 
 
@@ -194,7 +247,8 @@ def parse(run: str) -> list[str]:
 
 def parse_uncorrected(run: str) -> list[str]:
     """Return the words of a run as the dictionary has them."""
-    return _parser()(run).split("\n")
+    lines: str = _parser()(run)
+    return lines.split("\n")
 
 
 def split_at_loanwords(run: str) -> list[str]:
@@ -240,9 +294,25 @@ def _is_one_word(text: str) -> bool:
 
 @cache
 def _parser() -> Callable[[str], str]:
-    import fugashi
-    import unidic_lite
+    parse = find_parser()
+    return parse or (lambda run: "\n".join(f"{part_of_speech}\t{word}" for word, part_of_speech in split_kana(run)))
 
-    resource_file = Path(__file__).with_name("mecabrc")
-    parse: Callable[[str], str] = fugashi.GenericTagger(f'-r "{resource_file}" -d "{unidic_lite.DICDIR}"').parse
-    return parse
+
+def split_kana(run: str) -> list[tuple[str, str]]:
+    """Return the words of a run of Japanese by its characters, each with its part of speech, as far as those tell.
+
+    Most words in kanji have two. What is in hiragana is an ending or a particle, or cannot be told from them.
+    """
+    return [(word, "助詞" if word[0] in _HIRAGANA else "名詞-普通名詞-一般") for word in _KANA_OR_KANJI.findall(run)]
+
+
+_HIRAGANA = frozenset(map(chr, range(0x3041, 0x30A0)))
+_KANA_OR_KANJI = re.compile("[ァ-ヺー]+|[\u3041-\u309f]+|[^ァ-ヺー\u3041-\u309f]{1,2}")
+
+
+def check_packages(texts: Iterable[str]) -> None:
+    """Raise the error of a package that is missing for the terms of texts: they are searched, but may not be stored."""
+    if outages():
+        check_outage("PyStemmer")
+        if any(map(_JAPANESE_CHAR.search, texts)):
+            check_outage("fugashi")

@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from bunko.runtime import array_file
 from bunko.text import analyzer
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def synonyms(spelling: str) -> tuple[Meaning, ...]:
             if (
                 synonym.spelling != spelling
                 and certainty >= _MIN_CERTAINTY
-                and not _are_unlike(spelling, synonym.spelling)
+                and _find(_load_table().unlike, pair_key(spelling, synonym.spelling)) is None
             ):
                 weights[synonym.spelling] = max(weights.get(synonym.spelling, 0.0), _SYNONYM_DISCOUNT * certainty)
     best = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MAX_SYNONYMS]
@@ -83,10 +84,6 @@ def pair_key(first: str, second: str) -> int:
     return analyzer.term_key(first) ^ analyzer.term_key(second)
 
 
-def _are_unlike(first: str, second: str) -> bool:
-    return _find(_load_table().unlike, pair_key(first, second)) is not None
-
-
 def _find(sorted_keys: npt.NDArray[np.uint64], key: int) -> int | None:
     """Return the position of a key, None if it is not there."""
     # As a key of the array's own type: NumPy would convert the whole array to compare it with a Python integer.
@@ -96,7 +93,5 @@ def _find(sorted_keys: npt.NDArray[np.uint64], key: int) -> int | None:
 
 @cache
 def _load_table() -> _BridgeTable:
-    from bunko import array_file
-
     arrays, _ = array_file.load_arrays(TABLE_PATH, format_version=FORMAT, verify_checksum=False)
     return _BridgeTable(*(arrays[name] for name in _BridgeTable._fields))

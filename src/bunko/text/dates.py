@@ -9,13 +9,26 @@ from functools import lru_cache
 from bunko.errors import QueryError, SettingsError
 from bunko.text.normalise import normalise
 
-_RELATIVE_DATE = re.compile(r"(\d{1,4})\s*(h|d|w|m|y|(?:時間|日|週間|[かカヵヶケ箇]月|年)前)")
+_RELATIVE_DATE = re.compile(
+    r"(\d{1,4})\s*(?:([hdwmy])|(hour|day|week|month|year)s? ago|(時間|日|週間|[かカヵヶケ箇]月|年)前)"
+)
 _DATE = re.compile(
     r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?)?)?[月年]?(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}))?)?"
 )
 _ZONED_TIME = re.compile(r"(?i)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z|[-+]\d\d:?\d\d)")
-_DAYS_AGO = {"today": 0, "yesterday": 1, "今日": 0, "本日": 0, "昨日": 1, "一昨日": 2}
-_UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365, "日前": 1, "週間前": 7, "月前": 30, "年前": 365}
+_DAYS_AGO = {
+    "today": 0, "yesterday": 1,
+    "今日": 0, "きょう": 0, "本日": 0, "昨日": 1, "きのう": 1, "一昨日": 2, "おととい": 2,
+}  # fmt: skip
+_WEEKS_AGO = {"this week": 0, "last week": 1, "今週": 0, "先週": 1, "先々週": 2}
+_MONTHS_AGO = {"this month": 0, "last month": 1, "今月": 0, "先月": 1, "先々月": 2}
+_YEARS_AGO = {
+    "this year": 0, "last year": 1, "今年": 0, "ことし": 0, "去年": 1, "昨年": 1, "一昨年": 2, "おととし": 2,
+}  # fmt: skip
+_UNIT_DAYS = {
+    "d": 1, "w": 7, "m": 30, "y": 365, "day": 1, "week": 7, "month": 30, "year": 365,
+    "日": 1, "週間": 7, "月": 30, "年": 365,
+}  # fmt: skip
 
 # The year before the first year of each era. Eras change within a year: 平成31年 and 令和元年 are both 2019.
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}
@@ -38,24 +51,25 @@ DAY_PATTERN = (
 _DATE_IN_NAME = re.compile(r"(\d{4})(?:([-_.]?)(\d\d)\2(\d\d)(?!\d)|年(\d\d?)月(\d\d?)日)")
 
 
-def resolve_date(text: str, now: datetime) -> str:
+def resolve_date(text: str, now: datetime, *, is_end: bool = False) -> str:
     """Return 2024, 2024-01, 2024-01-15 or a full time; 2w and 2週間前 are the day two weeks ago, 12h is a time.
 
-    The result has no zone and is in the zone of `now`; a time with a zone is converted to it.
+    Of a week, the result is Monday, or Sunday if the date is the end of a period. It has no zone and is in the zone of
+    `now`; a time with a zone is converted to it.
     """
     normalised = convert_era_years(normalise(text)).strip()
     zone, now = now.tzinfo, now.replace(tzinfo=None)
-    if normalised.lower() in _DAYS_AGO:
-        return (now - timedelta(days=_DAYS_AGO[normalised.lower()])).date().isoformat()
+    if date := _named_date(" ".join(normalised.lower().replace("-", " ").split()), now, is_end=is_end):
+        return date
     if _ZONED_TIME.fullmatch(normalised):
         try:
             return _naive_iso(datetime.fromisoformat(normalised.upper()), zone)
         except (ValueError, OverflowError) as error:
             raise QueryError(f"{text!r} is not a date: {error}", hint="Write it as 2024-01-15.") from error
     if match := _RELATIVE_DATE.fullmatch(normalised.lower()):
-        amount, unit = int(match[1]), match[2].lstrip("かカヵヶケ箇")
+        amount, unit = int(match[1]), (match[2] or match[3] or match[4]).lstrip("かカヵヶケ箇")
         try:
-            if unit in ("h", "時間前"):
+            if unit in ("h", "hour", "時間"):
                 return (now - timedelta(hours=amount)).isoformat(timespec="seconds")
             # Whole days: most memos have no time, and those of the named day should match too.
             return (now - timedelta(days=amount * _UNIT_DAYS[unit])).date().isoformat()
@@ -65,7 +79,7 @@ def resolve_date(text: str, now: datetime) -> str:
     if match is None:
         raise QueryError(
             f"{text!r} is not a date",
-            hint="Write 2024-01-15, 2024-01, 2024, 2024年1月15日, today, or 2w for two weeks ago.",
+            hint="Write 2024-01-15, 2024-01, 2024, 2024年1月15日, yesterday, last month, or 2w for two weeks ago.",
         )
     year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups())
     try:
@@ -80,6 +94,19 @@ def resolve_date(text: str, now: datetime) -> str:
     if hour is not None:
         iso += f"T{hour:02d}:{minute:02d}:{second or 0:02d}"
     return iso
+
+
+def _named_date(name: str, now: datetime, *, is_end: bool) -> str:
+    """Return the day, month or year that words such as 先週 name, or an empty string."""
+    if name in _DAYS_AGO:
+        return (now - timedelta(days=_DAYS_AGO[name])).date().isoformat()
+    if name in _WEEKS_AGO:
+        monday = now - timedelta(weeks=_WEEKS_AGO[name], days=now.weekday())
+        return (monday + timedelta(days=6 if is_end else 0)).date().isoformat()
+    if name in _MONTHS_AGO:
+        months = now.year * 12 + now.month - 1 - _MONTHS_AGO[name]
+        return f"{months // 12:04d}-{months % 12 + 1:02d}"
+    return f"{now.year - _YEARS_AGO[name]:04d}" if name in _YEARS_AGO else ""
 
 
 def iso_date(date_text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from bunko.text.hidden_chars import remove_hidden_chars
@@ -10,6 +11,13 @@ from bunko.text.hidden_chars import remove_hidden_chars
 _INVISIBLE_CATEGORIES = ("Cc", "Cf", "Cs", "Cn")
 # Marks that show nothing by themselves; a row of variation selectors can spell out a text.
 _INVISIBLE_MARKS = frozenset("\u034f\u180b\u180c\u180d\u180f") | {chr(code) for code in range(0xFE00, 0xFE10)}
+
+_AUTHOR_END = re.compile(r"[<(][^<>()\s@]+@[^<>()\s@]+[>)]\s*\Z")
+
+
+def is_author(label: str) -> bool:
+    """Return whether a label names somebody with an address: Taro <taro@example.com>."""
+    return _AUTHOR_END.search(label) is not None
 
 
 def clean_label(text: str, max_length: int) -> str:
@@ -21,3 +29,17 @@ def clean_label(text: str, max_length: int) -> str:
     )
     label = " ".join(visible.split())
     return label if len(label) <= max_length else f"{label[: max_length - 1].rstrip()}…"
+
+
+_MAX_TITLE_CHARS = 300
+# Titles that programs write when the author gave none.
+_PLACEHOLDER = re.compile(
+    r"(?i)(?:untitled|無題|microsoft (?:word|powerpoint|excel) - .*|.*\.(?:docx?|pptx?|xlsx?|tex|indd)"
+    r"|(?:powerpoint )?(?:presentation|プレゼンテーション)\d*|(?:document|文書|book|workbook|スライド|slide) ?\d*)?"
+)
+
+
+def clean_title(title: str) -> str:
+    """Return a title on one line, "" if a program made it up."""
+    clean = " ".join(remove_hidden_chars(title).split())[:_MAX_TITLE_CHARS]
+    return "" if _PLACEHOLDER.fullmatch(clean) else clean

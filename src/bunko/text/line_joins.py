@@ -13,7 +13,7 @@ from bunko.text.characters import HALF_WIDTH_KANA, JAPANESE_CHARS
 
 # The leading newline is a literal that the regex engine searches for at memory speed. A line that begins with a
 # full-width space begins a paragraph.
-_LINE_START = re.compile(rf"\n[ \t]*+(?:>[ \t]*+)*+(?=[{JAPANESE_CHARS}{HALF_WIDTH_KANA}])")
+_LINE_START = re.compile(rf"\n[ \t>]*+(?=[{JAPANESE_CHARS}{HALF_WIDTH_KANA}])")
 _JAPANESE_CHAR = re.compile(rf"[{JAPANESE_CHARS}{HALF_WIDTH_KANA}]")
 # 一、 or イ） at the beginning of a line is the number of a list item.
 _ITEM_NUMBER = re.compile(r"[一二三四五六七八九十]{1,3}[、.．,)）\u3000 ]|[ぁ-んァ-ヶ甲乙丙丁][.．)）\u3000]")

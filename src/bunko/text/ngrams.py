@@ -38,7 +38,7 @@ _DENSE_BITS, _LETTER_BITS, _TEXT_BITS = 18, 13, 15
 _FIRST, _SECOND = _DENSE_BITS + _LETTER_BITS + _TEXT_BITS, _LETTER_BITS + _TEXT_BITS
 MAX_TEXTS = 1 << _TEXT_BITS
 # Characters whose arrays are in memory at a time: the system takes longer to provide larger ones than to fill them.
-_GROUP_CHARS = 20_000
+GROUP_CHARS = 20_000
 
 
 class Gram(NamedTuple):
@@ -84,7 +84,7 @@ def _packed_grams(texts: Sequence[str]) -> Iterator[npt.NDArray[np.uint64]]:
     start = chars = 0
     for end, text in enumerate(texts, 1):
         chars += len(text)
-        if chars < _GROUP_CHARS and end < len(texts):
+        if chars < GROUP_CHARS and end < len(texts):
             continue
         first, second, third, text_indices = _characters(texts[start:end])
         first <<= np.uint64(_FIRST)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from bunko.text import analyzer, stopwords
 from bunko.text.characters import JAPANESE_CHARS
 from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import is_author
 from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise
 from bunko.text.part_of_speech import parse_run
@@ -40,7 +41,6 @@ _LETTER_DIGIT_BORDER = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z]
 _POSSESSIVE = re.compile(r"['’]s?$")
 _KANA_OR_MARK = re.compile(r"[\u3041-\u309f\u30fc]+")
 _KATAKANA = re.compile(r"[ァ-ヺー]+")
-_AUTHOR_END = re.compile(r"[<(][^<>()\s@]+@[^<>()\s@]+[>)]\s*\Z")
 _MAX_WORD_CHARS = 24
 _MAX_PHRASE_CHARS = {"ja": 20, "en": 40}
 _MAX_WORDS = 4
@@ -76,7 +76,7 @@ def nouns(text: str) -> Iterator[Noun]:
 def is_boilerplate(text: str) -> bool:
     """Return whether a heading or phrase is one that any document may have, or names an author."""
     phrase = " ".join(normalise(text).casefold().split()).strip(" :：.。")
-    return phrase in stopwords.COMMON_HEADINGS or _AUTHOR_END.search(text) is not None
+    return phrase in stopwords.COMMON_HEADINGS or is_author(text)
 
 
 def verbs(text: str) -> Iterator[str]:

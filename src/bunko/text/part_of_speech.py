@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, lru_cache
 
-from bunko.text.analyzer import is_joined, split_at_loanwords
+from bunko.text.analyzer import find_parser, is_joined, split_at_loanwords, split_kana
 
 
 @lru_cache(20_000)
@@ -16,23 +16,16 @@ def parse_run(run: str) -> tuple[tuple[str, str], ...]:
         if is_joined(part):
             words.append((part, "名詞-普通名詞-一般"))
         else:
-            rows = (line.split("\t") for line in _parser()(part).split("\n"))
-            words += [(row[0], row[4]) for row in rows if len(row) > 4]
+            words += [(word, part_of_speech) for word, _, part_of_speech in parse_readings(part)]
     return tuple(words)
 
 
 def parse_readings(run: str) -> list[tuple[str, str, str]]:
     """Return the words of a run of Japanese characters, each with its pronunciation in katakana and part of speech."""
-    rows = (line.split("\t") for line in _parser()(run).split("\n"))
-    return [(row[0], row[1], row[4]) for row in rows if len(row) > 4]
+    rows = (line.split("\t") for line in _parser()(run).splitlines())
+    return [(word, pronunciation, part_of_speech) for word, pronunciation, part_of_speech in rows]
 
 
 @cache
 def _parser() -> Callable[[str], str]:
-    import fugashi
-    import unidic_lite
-
-    # The dictionary's own format: surface, two readings, lemma, part of speech.
-    folder = unidic_lite.DICDIR
-    parse: Callable[[str], str] = fugashi.GenericTagger(f'-r "{folder}/mecabrc" -d "{folder}"').parse
-    return parse
+    return find_parser("words") or (lambda run: "\n".join(f"{word}\t\t{kind}" for word, kind in split_kana(run)))

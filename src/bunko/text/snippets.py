@@ -86,11 +86,15 @@ def snippet_range(text: str, terms: SnippetTerms, size: int = SNIPPET_CHARS, *, 
     if text_end - text_start <= size:
         return text_start, text_end
     words = _locate_words(text)
-    nearest = _short_range(find_sentence(text, sentence), size)
+    text_range = find_sentence(text, sentence)
+    nearest = (text_range[0], min(text_range[1], text_range[0] + size)) if text_range else None
     matches = _match_words(text, words, terms)
     best = _best_range(matches, terms.weights, size, nearest) or nearest or (text_start, text_start)
     sentence_borders = sentence_ends(text)
     start = _snippet_start(text, words, sentence_borders, best, size, text_start)
+    if text_end - start < size * _MIN_FILL_SHARE:
+        # At the end of the text, sentences before the best range fill the snippet.
+        start = min((border for border in sentence_borders if text_end - size <= border < start), default=start)
     end = min(text_end, start + size)
     if end < text_end:
         end = _snippet_end(words, sentence_borders, best[1], start, end, size)
@@ -103,10 +107,6 @@ def find_sentence(text: str, sentence: str) -> tuple[int, int] | None:
         if part and (start := text.find(part)) >= 0:
             return start, start + len(part)
     return None
-
-
-def _short_range(text_range: tuple[int, int] | None, size: int) -> tuple[int, int] | None:
-    return (text_range[0], min(text_range[1], text_range[0] + size)) if text_range else None
 
 
 def _snippet_start(

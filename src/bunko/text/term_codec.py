@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 _BATCH_CHUNKS = 1000
 _MAX_COUNT = np.iinfo(np.uint16).max
 # Up to about this many terms, calls of NumPy take longer than counting in Python; a memo has forty.
-_FEW_TERMS = 300
+FEW_TERMS = 300
 
 
 def pack_terms(chunks: Iterable[Sequence[int]]) -> bytes:
     """Encode the number of distinct keys of each chunk, then the keys, then their counts."""
     remaining = iter(chunks)
     batch = list(islice(remaining, _BATCH_CHUNKS))
-    if len(batch) < _BATCH_CHUNKS and sum(map(len, batch)) <= _FEW_TERMS:
+    if len(batch) < _BATCH_CHUNKS and sum(map(len, batch)) <= FEW_TERMS:
         return _pack_few_terms(batch)
     parts = []
     while batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from bunko.records import StoredDocument
+    from bunko.types.records import StoredDocument
 
     Vectors = npt.NDArray[np.float32]
     SentenceVectors = npt.NDArray[np.int8]  # one row per sentence: a unit vector times SENTENCE_SCALE, rounded
@@ -32,6 +32,7 @@ RACY_NS = 2_000_000_000
 
 # A longer title, more tags or a longer tag are data that happens to stand where a title or tags are expected.
 MAX_TITLE_CHARS = 300
+_MAX_REPR_CHARS = 60  # of the text of a hit: one fits on a line
 MAX_TAGS, MAX_TAG_CHARS = 1000, 200
 
 
@@ -50,6 +51,7 @@ class Text:
     body_start: int = 0  # offset of the body, after the front matter
     context: str = ""  # what stands above an entry in its file: the authors of its day, or headings
     aliases: tuple[str, ...] = ()  # other names of the document; they are searched, but not stored
+    missing: str = ""  # which parts of the file have no text, and what to do; the report of an import says it
 
     def __post_init__(self) -> None:
         # Every chunk is indexed with the title and every hit carries the tags: without limits, a file could make them
@@ -179,6 +181,9 @@ class ExcerptEntry(SourceEntry):
         return SourceEntry(self.uri, self.size, self.modified_ns, self.seen_ns, lines=self.lines)
 
 
+NO_TEXT = "contains no text"
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A document that could not be imported, and why; never fatal."""
@@ -186,6 +191,13 @@ class Problem:
     uri: str
     reason: str
     tool: str = ""  # set when several tools were imported at once
+    package: str = ""  # that is missing; all files of its format are one problem
+    files: int = 1  # that it is about
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to import in it: it is blank, or only has front matter."""
+        return self.reason == NO_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +273,7 @@ class TermScore:
     # "" is a word of the query, light one that says little; part, loanword, bridge, synonym and gram are expansions.
     role: str
     score: float  # 0 if another term of the same meaning counts instead
-    fields: tuple[str, ...] = ()  # where it is: title, heading, text
+    fields: tuple[str, ...] = ()  # where it is: title, author, heading, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +289,24 @@ class ScorePart:
 
 
 @dataclass(frozen=True, slots=True)
+class WordingScore:
+    """What the query, or another wording of it, adds to the score of a hit."""
+
+    kind: str  # query, also or passage
+    text: str
+    score: float | None  # by itself; None: it does not find the hit
+    rank: int | None
+    weight: float  # all weights add up to 1; that of a wording that agrees little with the query is low
+    added: float  # a hit that the query does not find begins with what the query gives its fiftieth
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a hit was found; its parts add up to the score, and its terms to the score by words."""
+    """Why a hit was found; its parts add up to the score, and its terms to the score by words.
+
+    With other wordings, that is the score by the query alone, or by the wording that found what the query did not find;
+    what each adds makes the score of the hit.
+    """
 
     lane: str  # word, gram, or vector if no word matched
     terms: tuple[str, ...]  # query terms that the chunk contains, as they are indexed
@@ -292,6 +320,11 @@ class Explanation:
     nearest_sentence: str = ""  # by vectors: its cosine is half of the similarity, that of the whole text the other
     sentence_score: float | None = None  # that cosine; None: the index has no vectors of its sentences
     reranker: ArmScore | None = None  # None: it was not reranked
+    wordings: tuple[WordingScore, ...] = ()  # the query first; empty if it has no other wordings
+
+    def explained_score(self, score: float) -> float:
+        """Return the score that the parts add up to, for a hit with this score: without what other wordings add."""
+        return sum(part.points for part in self.parts) if self.wordings else score
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +344,7 @@ class Hit:
     combined_score: float | None = None
     explanation: Explanation | None = None
     reranker_score: float | None = None  # None: it was not reranked
-    trust: str = ""  # web: written by somebody else; empty if the user chose the documents
+    trust: str = ""  # web: written by strangers; empty if the user chose the documents
     fetched_at: str = ""  # when it was fetched from the web
     sentence: int | None = None  # which of its sentences is nearest to the query by vectors, counted from 0
     more_in_document: int = 0  # hits of the same document that were left out in favour of others
@@ -338,6 +371,11 @@ class Hit:
         """Where the chunk is, as editors and people write it: path:L12-L30."""
         return format_citation(self.uri, *self.lines)
 
+    def __repr__(self) -> str:
+        text = " ".join(self.text.split())
+        beginning = text if len(text) <= _MAX_REPR_CHARS else f"{text[:_MAX_REPR_CHARS]}…"
+        return f"<Hit {self.citation} score={self.score:.4f} {beginning!r}>"
+
 
 @dataclass(slots=True)
 class Freshness:
@@ -361,11 +399,29 @@ class Answer:
     rewritten_query: str = ""  # the query as rewritten by a model; empty if it was not rewritten
     words: str = ""  # of the query, without what it excludes
     reranker: str = ""  # the model that reranked the hits; empty if they were not reranked
+    wordings: tuple[str, ...] = ()  # other words for the query that were searched, too
 
     @property
     def searched_query(self) -> str:
-        """Return the query that was actually searched."""
-        return self.rewritten_query or self.words or self.query
+        """Return the query that was actually searched, with its other wordings."""
+        return " ".join((self.rewritten_query or self.words or self.query, *self.wordings))
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __repr__(self) -> str:
+        hits = "1 hit" if len(self.hits) == 1 else f"{len(self.hits)} hits"
+        best = f", best {self.hits[0].citation}" if self.hits else ""
+        return f"<Answer to {self.query!r}: {hits} of {self.total_chunks} chunks, {self.mode}{best}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the hits, which Jupyter shows."""
+        from bunko.types.answer_table import html_table
+
+        return html_table(self)
 
 
 @dataclass(slots=True)
@@ -384,6 +440,7 @@ class Report:
     notices: list[str] = field(default_factory=list)
     interrupted: bool = False
     failures: list[ToolFailure] = field(default_factory=list)  # tools that failed; the others were imported
+    changed_tools: list[str] = field(default_factory=list)  # those of which a notable part is new
 
     def include(self, report: Report, *, tool: str = "") -> None:
         """Add the report of another import; its problems are those of `tool`, if given."""

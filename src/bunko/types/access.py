@@ -14,7 +14,7 @@ AuditResult = Literal["started", "done", "interrupted", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The tools that somebody may read and write, by name; the right to write includes the right to read."""
+    """The tools that a caller may read and write, by name; the right to write includes the right to read."""
 
     read: tuple[str, ...] = (ALL_TOOLS,)
     write: tuple[str, ...] = ()
@@ -48,12 +48,12 @@ ALL_RIGHTS = Rights((ALL_TOOLS,), (ALL_TOOLS,))
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever searches or changes a library: the name of a token, user@machine, or a user of Slack."""
+    """The user of a library: the name of a token, user@machine, or a user of Slack."""
 
     name: str
     via: Via
     rights: Rights = ALL_RIGHTS
-    is_owner: bool = False  # whoever runs this process, who may name files and folders of its machine
+    is_owner: bool = False  # the one who runs this process, who may name files and folders of its machine
 
 
 @dataclass(frozen=True, slots=True)

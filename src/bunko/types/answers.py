@@ -11,6 +11,9 @@ SentenceStatus = Literal["supported", "partly", "unsupported", "plain"]
 # unchecked: the server that it is from does not answer.
 CitationState = Literal["same", "moved", "changed", "deleted", "unchecked", "not_shown"]
 
+# Among what a sentence's sources lack: they deny what it claims, or claim what it denies.
+DENIAL = "not"
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerSource:
@@ -26,13 +29,14 @@ class AnswerSource:
     title: str = ""
     headings: tuple[str, ...] = ()
     date: str = ""
-    trust: str = ""  # web: written by somebody else
+    trust: str = ""  # web: written by strangers
     server: str = ""  # the MCP server that it is from; empty: this library
+    author: str = ""  # of a memo
 
     @property
     def context(self) -> str:
-        """What stands above the passage: its title, date and headings."""
-        return "\n\n".join(part for part in (self.title, self.stated_date, *self.headings) if part)
+        """What stands above the passage: its title, date, author and headings."""
+        return "\n\n".join(part for part in (self.title, self.stated_date, self.author, *self.headings) if part)
 
     @property
     def stated_date(self) -> str:
@@ -72,7 +76,7 @@ class CheckedSentence:
     text: str
     status: SentenceStatus
     citations: tuple[CheckedCitation, ...] = ()
-    missing: tuple[str, ...] = ()  # words, names and numbers that the cited passages lack or contradict
+    missing: tuple[str, ...] = ()  # words, names and numbers that the cited passages lack or contradict, and DENIAL
     best_source: int = 0  # the number of the source that supports it best; 0 if none does
     before: str = ""  # line breaks and the list marker before the sentence
 

@@ -1,4 +1,4 @@
-"""Hold what the index of a tool was built with: it stands until the tool is rebuilt, whatever the settings say."""
+"""Hold the parts that built the index of a tool: they stand until it is rebuilt, even if the settings change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 _TYPES: dict[str, type] = {
     "words": int, "grams": int, "chunker": dict, "tokenizer": str, "embedder": str,
-    "scanner": dict, "embedding": dict, "lacks_vectors": bool,
+    "scanner": dict, "embedding": dict, "lacks_vectors": bool, "plugin_suffixes": list,
 }  # fmt: skip
 # The parts that another build may have made differently; the others follow from these or change by themselves.
 _COMPARED = ("words", "grams", "chunker", "tokenizer", "embedder", "scanner")
@@ -26,6 +26,7 @@ class BuildInfo:
     scanner: Mapping[str, Any] | None = None  # which files are read
     embedding: Mapping[str, Any] | None = None  # the provider and the settings of the embedder
     lacks_vectors: bool | None = None  # documents were imported while the embedder was away
+    plugin_suffixes: list[str] | None = None  # of files that readers of other packages read without being asked
     other: Mapping[str, Any] = field(default_factory=dict)  # recorded by a newer version; kept as it is
 
     @classmethod

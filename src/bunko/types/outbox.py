@@ -1,4 +1,4 @@
-"""Describe what a chat bot has promised to answer, and from which domains it may add pages."""
+"""Describe the promised answers of a chat bot, and the domains of pages that it may add."""
 
 from __future__ import annotations
 

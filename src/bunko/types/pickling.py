@@ -10,7 +10,7 @@ from typing import Any
 
 
 def reduce_to_fields(instance: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return what restores an instance of a dataclass with slots; for use as its `__reduce__`."""
+    """Return the call that restores an instance of a dataclass with slots; for use as its `__reduce__`."""
     cls: Any = type(instance)
     return _restore, (cls, *_getter(cls)(instance))
 

@@ -67,6 +67,13 @@ def test_the_audit_log_keeps_the_newest_entries(store: Store) -> None:
     assert [entry.action for entry in store.audit.entries(since="2024-05-04")] == ["import 4", "import 5"]
 
 
+def test_a_caller_with_many_changes_pushes_no_others_out_of_the_audit_log(store: Store) -> None:
+    for who, via in (("alice", "http"), ("bob", "cli"), *[("mallory", "http")] * 5, ("mallory", "slack")):
+        store.audit.begin(AuditEntry("2024-05-01T00:00:00+00:00", who, via, "import"), limit=2)
+    callers = [(entry.who, entry.via) for entry in store.audit.entries()]
+    assert callers == [("alice", "http"), ("bob", "cli"), *[("mallory", "http")] * 2, ("mallory", "slack")]
+
+
 def test_the_right_to_write_includes_the_right_to_read() -> None:
     rights = Rights((), ("notes",))
     assert rights.can_read("notes")

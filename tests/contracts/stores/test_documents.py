@@ -10,10 +10,10 @@ import numpy as np
 
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
-from bunko.records import ChunkRow, FailedDocument, PreparedDocument
 from bunko.search.hits import search
 from bunko.search.request import RankRequest
 from bunko.types import Chunk, LineSpan, SourceEntry, Tool
+from bunko.types.records import ChunkRow, FailedDocument, PreparedDocument
 from tests.contracts.documents import prepared, search_results
 
 LETTERS = [chr(code) for code in (*range(0x4E00, 0x9FA0), *range(0x61, 0x7B))]

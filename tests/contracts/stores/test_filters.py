@@ -15,10 +15,10 @@ from bunko import stores
 from bunko.errors import QueryError
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
-from bunko.records import Filter
 from bunko.stores.filters import document_matcher, effective_date, glob_to_regex
 from bunko.stores.sql.facts import build_facts
 from bunko.types import SourceEntry, Tool
+from bunko.types.records import Filter
 from tests.contracts.documents import prepared, search_results
 
 

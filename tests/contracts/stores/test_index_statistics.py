@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bunko.protocols import Store
-from bunko.records import ToolStatistics
 from bunko.types import Tool
+from bunko.types.records import ToolStatistics
 from tests.contracts.documents import prepared
 
 

@@ -6,8 +6,8 @@ import random
 from dataclasses import replace
 
 from bunko.protocols import Store
-from bunko.records import WebPage
 from bunko.types import Tool
+from bunko.types.records import WebPage
 
 A, B = "https://example.com/a", "https://example.com/b"
 PAGE = WebPage(

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from bunko.protocols import Store
-from bunko.records import FailedDocument, ScanRecord
 from bunko.types import SourceEntry, Tool
+from bunko.types.records import FailedDocument, ScanRecord
 from tests.contracts.documents import prepared
 
 WRITES: dict[str, Callable[[Store, Tool], object]] = {

@@ -9,9 +9,9 @@ import pytest
 from bunko.errors import SettingsError
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
-from bunko.records import FailedDocument
 from bunko.types import SourceEntry, Tool
 from bunko.types.build_info import NOT_BUILT, BuildInfo
+from bunko.types.records import FailedDocument
 from bunko.types.tool_options import ToolOptions
 from tests.contracts.documents import prepared, search_results
 

@@ -11,9 +11,9 @@ import pytest
 from bunko.errors import LibraryError
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
-from bunko.records import EmbeddingUsage, PreparedDocument
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
+from bunko.types.records import EmbeddingUsage, PreparedDocument, VectorRoom
 from tests.contracts.documents import prepared, search_results
 
 
@@ -53,6 +53,30 @@ def test_vectors_that_are_kept_outlive_a_sweep_until_they_are_released(store: St
     store.tools.drop(other.id)
     store.vectors.delete_orphans()
     assert store.vectors.missing([b"1", b"3"]) == {b"1", b"3"}
+
+
+def test_a_vector_goes_when_the_last_tool_that_used_it_says_so(store: Store) -> None:
+    tool, other = store.tools.put(Tool("docs")), store.tools.put(Tool("other"))
+    both = replace(prepared("a.md", "京都", "奈良"), vector_keys=[b"1", b"2"])
+    store.documents.write(tool.id, upsert=[both], vectors={b"1": vector(1), b"2": vector(2)})
+    store.documents.write(other.id, upsert=[replace(prepared("b.md", "京都"), vector_keys=[b"1"])])
+    store.vectors.delete_released(tool.id)
+    assert store.vectors.unused() == VectorRoom(0, 0)
+    store.documents.write(tool.id, remove=["a.md"])
+    store.documents.write(other.id, remove=["b.md"])
+    assert store.vectors.unused() == VectorRoom(2, 16)
+    store.vectors.delete_released(tool.id)
+    assert store.vectors.missing([b"1", b"2"]) == {b"2"}, "the other tool may have the first text again"
+    store.vectors.pin(other.id, "a", {b"1": vector(1)})
+    store.vectors.delete_released(other.id)
+    assert store.vectors.missing([b"1"]) == set(), "it is pinned by now"
+    store.vectors.unpin(other.id, "a")
+    store.documents.write(tool.id, upsert=[replace(prepared("c.md", "京都"), vector_keys=[b"1"])])
+    store.vectors.delete_released(other.id)
+    assert store.vectors.missing([b"1"]) == set(), "a document uses it"
+    store.documents.write(tool.id, remove=["c.md"])
+    store.vectors.delete_released(tool.id)
+    assert store.vectors.missing([b"1"]) == {b"1"}
 
 
 def test_what_a_chunk_has_stays_when_it_is_released(store: Store) -> None:

@@ -6,21 +6,29 @@ run through it. The rest speak the protocol directly.
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import hmac
+import itertools
 import json
+import secrets
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
-from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import validate_mcp_param_headers
+from pydantic import BaseModel
 
 from bunko.errors import QueryError
+from bunko.interfaces.mcp.messages import INVALID_PARAMS, Message, ProtocolError
+from bunko.interfaces.mcp.protocol import CAPABILITIES_KEY, Call
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply, object_schema
 
-Context = ServerRequestContext[Any, Any]
+Model = TypeVar("Model", bound=BaseModel)
 Answer = types.CallToolResult | types.InputRequiredResult
-Asked = Callable[[Context, types.CallToolRequestParams], Awaitable[Answer]]
+Asked = Callable[[Call, types.CallToolRequestParams], Awaitable[Answer]]
 
 # The smallest images and sounds there are: one red pixel, and no samples at all.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
@@ -79,7 +87,7 @@ def embedded(uri: str, kind: str, words: str) -> types.EmbeddedResource:
 
 
 def fixed(*content: types.ContentBlock) -> Asked:
-    async def answer(ctx: Context, params: types.CallToolRequestParams) -> Answer:
+    async def answer(call: Call, params: types.CallToolRequestParams) -> Answer:
         return complete(*content)
 
     return answer
@@ -97,36 +105,64 @@ def form(message: str, properties: dict[str, Any], *required: str) -> types.Elic
     return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=wanted))
 
 
-async def test_sampling(ctx: Context, params: types.CallToolRequestParams) -> Answer:
-    related = _related(ctx)
-    asked = sampling((params.arguments or {})["prompt"], 100)
-    found = await ctx.session.send_request(asked, types.CreateMessageResult, metadata=related)
+HEADERS: ContextVar[Mapping[str, str]] = ContextVar("HEADERS")  # of the HTTP request that is being answered
+_waiting: dict[str, asyncio.Future[Message]] = {}  # for what the client says to the requests of a tool
+_numbers = itertools.count()
+
+
+async def ask(call: Call, request: BaseModel, answer_type: type[Model]) -> Model:
+    """Ask the client something as part of a call, which bunko itself never does."""
+    request_id = f"ask-{next(_numbers)}"
+    _waiting[request_id] = asyncio.get_running_loop().create_future()
+    await call.send({"jsonrpc": "2.0", "id": request_id, **dump(request)})
+    response = await _waiting[request_id]
+    return answer_type.model_validate(response["result"], by_name=False)
+
+
+def take_response(message: Message) -> None:
+    """Hand what a client says to whoever asked."""
+    _waiting.pop(message["id"]).set_result(message)
+
+
+def dump(model: BaseModel) -> dict[str, Any]:
+    """Return a model of the SDK as JSON."""
+    return model.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+async def test_sampling(call: Call, params: types.CallToolRequestParams) -> Answer:
+    found = await ask(call, sampling((params.arguments or {})["prompt"], 100), types.CreateMessageResult)
     return complete(text(f"LLM response: {getattr(found.content, 'text', '')}"))
 
 
 def eliciting(properties: dict[str, Any], *required: str) -> Asked:
-    async def answer(ctx: Context, params: types.CallToolRequestParams) -> Answer:
+    async def answer(call: Call, params: types.CallToolRequestParams) -> Answer:
         asked = form((params.arguments or {}).get("message", "Please fill this in"), properties, *required)
-        found = await ctx.session.send_request(asked, types.ElicitResult, metadata=_related(ctx))
+        found = await ask(call, asked, types.ElicitResult)
         return complete(text(f"Elicitation completed: action={found.action}, content={json.dumps(found.content)}"))
 
     return answer
 
 
-def _related(ctx: Context) -> Any:
-    from mcp.shared.message import ServerMessageMetadata
+def client_capabilities(call: Call) -> types.ClientCapabilities:
+    """Return what a client of the newer era says it can."""
+    return types.ClientCapabilities.model_validate(call.params["_meta"][CAPABILITIES_KEY], by_name=False)
 
-    return ServerMessageMetadata(related_request_id=ctx.request_id)
+
+async def test_custom_headers(call: Call, params: types.CallToolRequestParams) -> Answer:
+    """Compare the headers with the arguments; none of bunko's own tools has a parameter that is also a header."""
+    rejection = validate_mcp_param_headers(SCHEMAS["test_custom_headers"], params.arguments or {}, HEADERS.get())
+    if rejection is not None:
+        raise ProtocolError(rejection.code, rejection.message, rejection.data)
+    return complete(text("The header is the point."))
 
 
-async def test_missing_capability(ctx: Context, params: types.CallToolRequestParams) -> Answer:
-    wanted = types.ClientCapabilities(sampling=types.SamplingCapability())
-    if not ctx.session.check_client_capability(wanted):
-        data = types.MissingRequiredClientCapabilityErrorData(required_capabilities=wanted)
-        raise MCPError(
-            types.MISSING_REQUIRED_CLIENT_CAPABILITY,
-            "This tool needs a client that samples",
-            data.model_dump(by_alias=True, mode="json", exclude_none=True),
+async def test_missing_capability(call: Call, params: types.CallToolRequestParams) -> Answer:
+    if client_capabilities(call).sampling is None:
+        data = types.MissingRequiredClientCapabilityErrorData(
+            required_capabilities=types.ClientCapabilities(sampling=types.SamplingCapability())
+        )
+        raise ProtocolError(
+            types.MISSING_REQUIRED_CLIENT_CAPABILITY, "This tool needs a client that samples", dump(data)
         )
     return complete(text("The client samples."))
 
@@ -137,26 +173,42 @@ NAME = form("What is your name?", {"name": {"type": "string"}})
 CAPITAL = sampling("What is the capital of France?", 100)
 
 
+_SECRET = secrets.token_bytes(32)
+
+
+def seal(step: int) -> str:
+    """Return a state that a client cannot change."""
+    return f"{step}.{hmac.digest(_SECRET, str(step).encode(), hashlib.sha256).hex()}"
+
+
+def unseal(state: str) -> int:
+    """Return what was sealed."""
+    step = state.partition(".")[0]
+    if not step.isdigit() or not hmac.compare_digest(seal(int(step)).encode(), state.encode()):
+        raise ProtocolError(INVALID_PARAMS, "The requestState is not one of this server")
+    return int(step)
+
+
 def rounds(*steps: dict[str, Any], state: bool = False) -> Asked:
     """Return a tool that asks for each step's inputs, one step after the other, then tells what it was given."""
 
-    async def answer(ctx: Context, params: types.CallToolRequestParams) -> Answer:
-        step = int(params.request_state or 0)
+    async def answer(call: Call, params: types.CallToolRequestParams) -> Answer:
+        step = unseal(params.request_state) if params.request_state else 0
         given = params.input_responses or {}
         if step < len(steps) and steps[step].keys() <= given.keys():
             step += 1
         if step < len(steps):
-            return types.InputRequiredResult(input_requests=steps[step], request_state=str(step) if state else None)
+            return types.InputRequiredResult(input_requests=steps[step], request_state=seal(step) if state else None)
         told = {name: given[name].model_dump(mode="json", exclude_none=True) for name in given}
         return complete(text(f"{'state-ok ' if state else ''}{json.dumps(told)}"))
 
     return answer
 
 
-async def test_input_required_result_capabilities(ctx: Context, params: types.CallToolRequestParams) -> Answer:
+async def test_input_required_result_capabilities(call: Call, params: types.CallToolRequestParams) -> Answer:
     if params.input_responses:
         return complete(text("Thank you."))
-    can = ctx.session.client_capabilities or types.ClientCapabilities()
+    can = client_capabilities(call)
     wanted: dict[str, Any] = {}
     if can.elicitation is not None:
         wanted["user_name"] = NAME
@@ -216,7 +268,7 @@ TOOLS: dict[str, Asked] = {
     "test_input_required_result_multi_round": rounds(*_STEPS, state=True),
     "test_input_required_result_capabilities": test_input_required_result_capabilities,
     "json_schema_2020_12_tool": fixed(text("The schema is the point.")),
-    "test_custom_headers": fixed(text("The header is the point.")),
+    "test_custom_headers": test_custom_headers,
 }
 
 _ANY: dict[str, Any] = {"type": "object"}
@@ -245,8 +297,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 
-def described(names: list[str]) -> list[types.Tool]:
-    return [types.Tool(name=name, description=name, input_schema=SCHEMAS.get(name, _ANY)) for name in names]
+def described(names: list[str]) -> list[dict[str, Any]]:
+    return [{"name": name, "description": name, "inputSchema": SCHEMAS.get(name, _ANY)} for name in names]
 
 
 # Resources and prompts
@@ -283,13 +335,12 @@ _CONTEXT: types.InputRequests = {
 }
 
 
-async def list_prompts(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-    return types.ListPromptsResult(prompts=PROMPTS)
+async def list_prompts(call: Call) -> dict[str, Any]:
+    return dump(types.ListPromptsResult(prompts=PROMPTS))
 
 
-async def get_prompt(
-    ctx: Context, params: types.GetPromptRequestParams
-) -> types.GetPromptResult | types.InputRequiredResult:
+async def get_prompt(call: Call) -> dict[str, Any]:
+    params = types.GetPromptRequestParams.model_validate(call.params, by_name=False)
     given = params.arguments or {}
     content: list[Any]
     match params.name:
@@ -306,8 +357,8 @@ async def get_prompt(
             content = [image(), text("Please analyze the image above.")]
         case "test_input_required_result_prompt":
             if "user_context" not in (params.input_responses or {}):
-                return types.InputRequiredResult(input_requests=_CONTEXT)
+                return dump(types.InputRequiredResult(input_requests=_CONTEXT))
             content = [text("Thank you for the context.")]
         case _:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name}")
-    return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=one) for one in content])
+            raise ProtocolError(INVALID_PARAMS, f"Unknown prompt: {params.name}")
+    return dump(types.GetPromptResult(messages=[types.PromptMessage(role="user", content=one) for one in content]))

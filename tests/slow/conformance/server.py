@@ -14,11 +14,12 @@ from typing import Any
 
 import mcp_types as types
 import uvicorn
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp.server.subscriptions import PromptsListChanged
+from starlette.datastructures import Headers
 
 from bunko.interfaces.http import app as http
 from bunko.interfaces.mcp import server
+from bunko.interfaces.mcp.messages import Message
+from bunko.interfaces.mcp.protocol import STATELESS_VERSIONS, Call
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.library.library import Library
@@ -27,9 +28,11 @@ from bunko.library.paths import locate_library
 from bunko.types import Tool as LibraryTool
 from bunko.types.access import Caller
 from tests.slow.conformance import fixtures
-from tests.slow.conformance.fixtures import Context
 
 TOKEN = "conformance"
+
+
+PROMPTS_CHANGED = "notifications/prompts/list_changed"
 
 
 class Suite(server.BunkoServer):
@@ -37,28 +40,35 @@ class Suite(server.BunkoServer):
 
     def __init__(self, desk: ToolRegistry, **options: bool) -> None:
         super().__init__(desk, **options)
-        self.add_request_handler("prompts/list", types.PaginatedRequestParams, fixtures.list_prompts)
-        self.add_request_handler("prompts/get", types.GetPromptRequestParams, fixtures.get_prompt)
-        self.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="bunko"))
+        self.handlers |= {"prompts/list": fixtures.list_prompts, "prompts/get": fixtures.get_prompt}
+        self.announced["promptsListChanged"] = PROMPTS_CHANGED
 
-    async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        found = await super()._list_tools(ctx, params)
+    def capabilities(self, version: str) -> dict[str, Any]:
+        return super().capabilities(version) | {"prompts": {"listChanged": version in STATELESS_VERSIONS}}
+
+    def receive_response(self, message: Message) -> None:
+        fixtures.take_response(message)
+
+    async def _list_tools(self, call: Call) -> dict[str, Any]:
+        found = await super()._list_tools(call)
         own = fixtures.described([*fixtures.TOOLS, "test_trigger_prompt_change"])
-        return found.model_copy(update={"tools": sorted([*found.tools, *own], key=lambda tool: tool.name)})
+        return {"tools": sorted([*found["tools"], *own], key=lambda tool: tool["name"])}
 
-    async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
-        if params.name == "test_trigger_prompt_change":
-            await self._bus.publish(PromptsListChanged())
-            return fixtures.complete(fixtures.text("The prompts changed."))
-        if params.name in fixtures.TOOLS:
-            return await fixtures.TOOLS[params.name](ctx, params)
-        return await super()._call_tool(ctx, params)
+    async def _call_tool(self, call: Call) -> dict[str, Any]:
+        name = call.params.get("name")
+        if name == "test_trigger_prompt_change":
+            self.announcements.announce(PROMPTS_CHANGED)
+            return fixtures.dump(fixtures.complete(fixtures.text("The prompts changed.")))
+        if name in fixtures.TOOLS:
+            params = types.CallToolRequestParams.model_validate(call.params, by_name=False)
+            return fixtures.dump(await fixtures.TOOLS[name](call, params))
+        return await super()._call_tool(call)
 
-    async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        known = fixtures.RESOURCES.get(str(params.uri))
+    async def _read_resource(self, call: Call) -> dict[str, Any]:
+        known = fixtures.RESOURCES.get(call.params.get("uri", ""))
         if known is not None:
-            return types.ReadResourceResult(contents=[known])
-        return await super()._read_resource(ctx, params)
+            return {"contents": [fixtures.dump(known)]}
+        return await super()._read_resource(call)
 
 
 class Counter(ToolRegistry):
@@ -90,11 +100,12 @@ def application(docs: Path) -> Any:
     desk = Counter(opener, toolsets=("folder", "tools"))
     desk.library()
     vars(server)["BunkoServer"] = Suite  # the app builds its server by this name
-    server._POLL_SECONDS = 0.1  # the suite waits a second and a half for news, on whatever machine
+    server.POLL_SECONDS = 0.1  # the suite waits a second and a half for news, on whatever machine
     app = http.build_app(desk, token=TOKEN, host="127.0.0.1")
 
     async def with_token(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
+            fixtures.HEADERS.set(Headers(scope=scope))
             scope = {**scope, "headers": [*scope["headers"], (b"authorization", f"Bearer {TOKEN}".encode())]}
         await app(scope, receive, send)
 

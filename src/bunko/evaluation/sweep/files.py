@@ -11,7 +11,7 @@ from bunko.evaluation.report_store import ReportStore
 from bunko.evaluation.sweep.html_report import as_html
 from bunko.evaluation.sweep.report import as_csv, as_json, as_markdown
 from bunko.evaluation.sweep.result import PointScore, SweepResult, point_key
-from bunko.temporary_files import write_text_file
+from bunko.runtime.temporary_files import write_text_file
 
 
 def save_sweep(result: SweepResult, output: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from bunko.evaluation.overrides import chunk_size_overrides
 from bunko.settings import all_settings
 from bunko.settings.setting import Setting
 from bunko.settings.validate import check_value, parse_value, unknown_setting_error
+from bunko.types.ranking import OPTIONS
 
 # Not a setting itself: how many results are judged, and so how many a search returns.
 N_RESULTS = "n_results"
@@ -21,8 +22,8 @@ MAX_POINTS = 10_000
 _MAX_VALUES = 1000
 # The sections that a score can depend on; names may omit them.
 _SECTIONS = ("search", "chunker", "chunking")
+_RANKING_KEYS = tuple(f"search.{name}" for name in ("mode", *OPTIONS))
 _ALIASES = {"threshold": "search.similarity_threshold", N_RESULTS: "search.top_k", "top_k": "search.top_k"}
-_UNSWEEPABLE_KEYS = ("search.freshness_seconds", "search.freshness_wait_seconds", "search.hybrid_enabled")
 _RANGE = re.compile(r"([^:]*):([^:]*):([^:]*)")
 _HINT = "Write a range as from:to:step, like --grid vector_weight=0:1:0.1, or a list, like --grid k1=0.8,1.2,1.6."
 
@@ -100,10 +101,7 @@ def _parse_dimension(text: str) -> Dimension:
     for item in values_text.split(","):
         for value in _parse_values(setting, name, item.strip()):
             values.setdefault(value)
-    short_name = N_RESULTS if setting.key == "search.top_k" else setting.key.partition(".")[2]
-    if setting.key.startswith("chunking."):
-        short_name = setting.key  # `size` alone would be ambiguous
-    return Dimension(short_name, setting.key, tuple(values))
+    return Dimension(_short_name(setting.key), setting.key, tuple(values))
 
 
 def _setting_key(name: str) -> str:
@@ -111,13 +109,28 @@ def _setting_key(name: str) -> str:
     key = next((candidate for candidate in candidates if candidate in all_settings()), None)
     if key is None:
         raise unknown_setting_error(name, "--grid")
-    setting = all_settings()[key]
-    if key.partition(".")[0] not in _SECTIONS or key in _UNSWEEPABLE_KEYS or setting.is_list:
-        raise SettingsError(
-            f"{name} cannot be swept",
-            hint="A grid varies how searches rank and how documents are chunked: settings in [search] and [chunker].",
-        )
+    if key not in _sweepable_keys():
+        names = [*_ALIASES, *(_short_name(sweepable) for sweepable in _sweepable_keys())]
+        hint = f"A grid varies how searches rank and how documents are chunked: {', '.join(dict.fromkeys(names))}."
+        raise SettingsError(f"{name} cannot be swept", hint=hint)
     return key
+
+
+def _sweepable_keys() -> tuple[str, ...]:
+    """Return the settings that a score depends on and that have single values."""
+    chunker_keys = [
+        setting.key
+        for setting in all_settings().values()
+        if setting.section in ("chunker", "chunking") and not setting.is_list
+    ]
+    return "search.top_k", *_RANKING_KEYS, *chunker_keys
+
+
+def _short_name(key: str) -> str:
+    """Return the name of a setting in a grid: `size` alone would be ambiguous."""
+    if key == "search.top_k":
+        return N_RESULTS
+    return key if key.startswith("chunking.") else key.partition(".")[2]
 
 
 def _parse_values(setting: Setting, name: str, item: str) -> Iterator[SettingValue]:

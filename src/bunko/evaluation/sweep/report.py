@@ -7,16 +7,17 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from bunko import __version__
 from bunko.evaluation.compare import Difference
 from bunko.evaluation.report import markdown_table
 from bunko.evaluation.sweep.grid import PointValues, format_value
 from bunko.evaluation.sweep.result import PointResult, SweepResult
-from bunko.timing import now
+from bunko.runtime.timing import now
+from bunko.types.ranking import OPTIONS
+from bunko.version import __version__
 
 TOP_POINTS = 20
-# Settings that cannot be outside 0 to 1: their range usually cannot be wider.
-_BOUNDED_KEYS = ("search.vector_weight", "search.b")
+# Options that cannot be outside 0 to 1: their range usually cannot be wider.
+_BOUNDED_KEYS = tuple(f"search.{name}" for name, option in OPTIONS.items() if (option.low, option.high) == (0, 1))
 POINT_HEADERS = ["", "settings", "tuning half", "held-out half", "95 % interval"]
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bunko.evaluation.cached_search import SearchConfig, add_measure, embed_queries
+from bunko import stores
+from bunko.evaluation.cached_search import CachedSearch, SearchConfig, add_measure, embed_queries
 from bunko.evaluation.compare import compare, confidence_intervals
-from bunko.evaluation.dataset import JudgedQuery, JudgedSet
+from bunko.evaluation.dataset import JudgedQuery, JudgedSet, without_wordings
 from bunko.evaluation.eval_library import JUDGED_TOOL, fill_tool, library_folder, open_library, with_settings
 from bunko.evaluation.evaluate import usable_modes
-from bunko.evaluation.run import Run, run_queries
+from bunko.evaluation.run import Run, averages, run_queries
 from bunko.evaluation.sweep.grid import N_RESULTS, PointValues
-from bunko.evaluation.sweep.jobs import PointBatch, close_worker, make_batches, measure_batches
 from bunko.evaluation.sweep.result import (
     INDEX_SECTIONS,
     PointResult,
@@ -30,17 +32,132 @@ from bunko.evaluation.sweep.result import (
     sweep_fingerprint,
 )
 from bunko.library.library import Library
-from bunko.observer import NO_OBSERVER, Observer
+from bunko.library.paths import LibraryPaths
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.workers import WorkerPool, default_worker_count
 from bunko.settings import Settings
-from bunko.workers import default_worker_count
+from bunko.types.records import StoreAddress
 
 if TYPE_CHECKING:
     from bunko.types import Vectors
+
+_MAX_BATCH_POINTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PointBatch:
+    """Points that one process measures together, because they share the chunking and the lexical ranking."""
+
+    tool_number: int
+    configs: tuple[tuple[int, SearchConfig], ...]
+
+
+def make_batches(
+    pending: Sequence[int], configs: Sequence[SearchConfig], tool_numbers: Sequence[int]
+) -> list[PointBatch]:
+    """Return the pending points in batches; configs and tool numbers are indexed by point."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for index in pending:
+        groups.setdefault((tool_numbers[index], configs[index].lexical_key), []).append(index)
+    batches = []
+    for group in groups.values():
+        for start in range(0, len(group), _MAX_BATCH_POINTS):
+            points = tuple((index, configs[index]) for index in group[start : start + _MAX_BATCH_POINTS])
+            batches.append(PointBatch(tool_numbers[group[0]], points))
+    return batches
+
+
+def measure_batches(
+    batches: Sequence[PointBatch], workers: int, worker_args: tuple[Any, ...]
+) -> Iterator[tuple[PointBatch, list[PointScore]]]:
+    """Yield each batch with its scores when it is done, measured by worker processes or, with one worker, by this one.
+
+    Every process opens the library with `worker_args`; call `close_worker` to close it in this one.
+    """
+    measured: set[int] = set()
+    if workers > 1 and len(batches) > 1:
+        try:
+            with WorkerPool(min(workers, len(batches)), _start_worker, worker_args) as pool:
+                index_by_future = {pool.submit(_measure_batch, batch): index for index, batch in enumerate(batches)}
+                for future in as_completed(index_by_future):
+                    index = index_by_future[future]
+                    yield batches[index], future.result()
+                    measured.add(index)
+        except BrokenProcessPool:
+            # The system kills a worker when memory runs out; this process alone needs less than several.
+            pass
+    remaining = [batch for index, batch in enumerate(batches) if index not in measured]
+    if remaining:
+        _start_worker(*worker_args)
+    for batch in remaining:
+        yield batch, _measure_batch(batch)
+
+
+class _WorkerState:
+    """The read-only library of a process, and the cached search of the tool it measures."""
+
+    def __init__(
+        self,
+        address: StoreAddress,
+        paths: LibraryPaths,
+        tools: Sequence[tuple[str, Settings]],
+        queries: Sequence[JudgedQuery],
+        vectors: Vectors | None,
+        measure: str,
+        tuning: frozenset[str],
+        held_out: frozenset[str],
+    ) -> None:
+        self._paths, self._tools, self._queries, self._vectors = paths, tools, queries, vectors
+        self._measure, self._tuning, self._held_out = measure, tuning, held_out
+        self._store = stores.build(*address, read_only=True)
+        self._searches: dict[int, CachedSearch] = {}
+
+    def score_batch(self, batch: PointBatch) -> list[PointScore]:
+        """Return the score of each point of a batch."""
+        if batch.tool_number not in self._searches:
+            tool, settings = self._tools[batch.tool_number]
+            library = Library(self._paths, settings, self._store, read_only=True)
+            self._searches = {
+                batch.tool_number: CachedSearch(library, tool, self._queries, self._vectors, self._measure)
+            }
+        measured = self._searches[batch.tool_number].measure_queries([config for _, config in batch.configs])
+        return [self._score_point(query_values) for query_values in measured]
+
+    def _score_point(self, query_values: Sequence[Mapping[str, float]]) -> PointScore:
+        pairs = list(zip(self._queries, query_values, strict=True))
+        tuning, held_out = (
+            averages(values for query, values in pairs if query.id in half).get(self._measure, 0.0)
+            for half in (self._tuning, self._held_out)
+        )
+        return PointScore(tuning, held_out, averages(query_values))
+
+    def close(self) -> None:
+        self._store.close()
+
+
+_worker_state: list[_WorkerState] = []  # at most one: the state of this process
+
+
+def _start_worker(*worker_args: Any) -> None:
+    _worker_state[:] = [_WorkerState(*worker_args)]
+
+
+def _measure_batch(batch: PointBatch) -> list[PointScore]:
+    return _worker_state[0].score_batch(batch)
+
+
+def close_worker() -> None:
+    """Close the library of this process, if it measured batches itself."""
+    while _worker_state:
+        _worker_state.pop().close()
+
 
 # Starting workers takes about as long as this many searches.
 _MIN_SEARCHES_FOR_WORKERS = 3000
 _SECONDS_BETWEEN_SAVES = 2.0
 _TOLERANCE = 1e-9
+# Without them, a sweep is about what people type.
+_WORDING_KEYS = ("search.also_weight", "search.passage_weight")
 
 
 def run_sweep(
@@ -60,6 +177,8 @@ def run_sweep(
     when Ctrl-C ends it.
     """
     started = time.monotonic()
+    if not any(dimension.key in _WORDING_KEYS for dimension in plan.grid.dimensions):
+        judged_set = replace(judged_set, queries=tuple(map(without_wordings, judged_set.queries)))
     current = settings_with({})
     result = _new_result(judged_set, current, plan, previous_scores or {})
     point_settings = _PointSettings(plan, settings_with, current)
@@ -79,7 +198,7 @@ def run_sweep(
             usable_modes([mode], current)
         vectors = _query_vectors(library, judged_set, (*configs, current_config))
         worker_args = (
-            library.store.address, library.paths, tools.tools, judged_set.queries, vectors,
+            library.storage.address, library.paths, tools.tools, judged_set.queries, vectors,
             plan.measure, result.tuning_ids, result.held_out_ids,
         )  # fmt: skip
         pending = [index for index in range(len(result.points)) if index not in result.scores]
@@ -195,7 +314,7 @@ class _ChunkedTools:
         tool = self.tools[self.ensure_tool(settings)][0]
         return run_queries(
             with_settings(self._library, settings), queries, mode=config.request.mode, n_results=config.n_results,
-            n_chunks=config.n_chunks, name=name, tool=tool,
+            n_chunks=config.n_chunks, name=name, tool=tool, with_wordings=True,
         )  # fmt: skip
 
 

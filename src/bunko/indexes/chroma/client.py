@@ -1,4 +1,4 @@
-"""Define what the index needs of Chroma, in files or on a server."""
+"""Define the client of the index for Chroma, in files or on a server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CollectionInfo(NamedTuple):
 
     @property
     def stamp(self) -> Stamp:
-        """Return what it says about itself."""
+        """Return its own description."""
         generation = self.metadata.get(GENERATION_KEY)
         copy, nonce = (str(self.metadata.get(key, "")) for key in (COPY_KEY, NONCE_KEY))
         return Stamp(generation if type(generation) is int else 0, copy, nonce)

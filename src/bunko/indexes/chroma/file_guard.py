@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from bunko.errors import IndexFailure
-from bunko.failpoints import reach_failpoint
-from bunko.temporary_files import write_text_file
+from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.temporary_files import write_text_file
 
 _FORMAT = 1
 _TRIAL_SECONDS = 120.0
@@ -34,7 +34,7 @@ class DamagedFiles(IndexFailure):
 
 
 class FileGuard:
-    """The notes about the collections in a folder, and the lock of whoever writes there."""
+    """The notes about the collections in a folder, and the lock of their writer."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,15 +13,15 @@ from bunko.indexes.chroma.client import ChromaClient, CollectionInfo
 from bunko.indexes.chroma.file_guard import DamagedFiles
 from bunko.indexes.chroma.local_moments import LocalMoments
 from bunko.indexes.chroma.view import ChromaView
-from bunko.indexes.chroma.writer import INDEX_NAME, CollectionWriter
+from bunko.indexes.chroma.writer import CollectionWriter
 from bunko.indexes.embedded.index import EmbeddedIndex
 from bunko.indexes.moments import Moments
 from bunko.indexes.options import ChromaOptions, EngineOptions
 from bunko.indexes.pause import EnginePause
-from bunko.indexes.replica import plan_replay
+from bunko.indexes.replica import Follower
 from bunko.protocols import Store
-from bunko.records import IndexState
-from bunko.timing import timer
+from bunko.runtime.timing import timer
+from bunko.types.records import IndexState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +31,8 @@ _log = logging.getLogger("bunko.search")
 
 # The tool whose collection has the plain name, as other programs expect it.
 _PLAIN_TOOL = "documents"
+# The settings that a collection is made with and keeps, by their names in Chroma.
+_FIXED_SETTINGS = {"space": "hnsw_space", "ef_construction": "hnsw_construction_ef", "max_neighbors": "hnsw_M"}
 
 
 class _Checked(NamedTuple):
@@ -54,7 +57,8 @@ class ChromaIndex:
             "ef_search": options.search_ef,
             "max_neighbors": options.links,
         }
-        self._writer = CollectionWriter(store, client, self._hnsw)
+        self._follower = Follower(store, "chroma")
+        self._writer = CollectionWriter(store.id, self._follower, client, self._hnsw)
         self._checked: dict[int, _Checked] = {}
         self._pause = EnginePause()
         self.location = client.location
@@ -65,17 +69,20 @@ class ChromaIndex:
         vector_ids = [tool_id for tool_id in tool_ids if tool_id not in without_vectors]
         by_tool = {tool_id: self._segments.view([tool_id]) for tool_id in vector_ids}
 
+        notices: list[str] = []
+
         def find_nearest(vector: npt.NDArray[np.float32], k: int, document_ids: Sequence[int] | None) -> list[int]:
             chunk_ids = []
             for tool_id, segment_view in by_tool.items():
                 if any(view.segment.vectors.shape[1] == len(vector) for view in segment_view.views):
                     chunk_ids += self._find_nearest(tool_id, vector, k, document_ids)
+                    notices.extend(self._difference_notices(tool_id))
             return chunk_ids
 
         def moments() -> Moments | None:
             return self._moments.sum_of(by_tool)
 
-        return ChromaView(segments, find_nearest, moments, self._explain)
+        return ChromaView(segments, find_nearest, moments, notices)
 
     def sync(self, tool_id: int) -> ChromaView:
         """Bring the segments and the collection of a tool up to date; a failure of Chroma is a notice of the view."""
@@ -84,10 +91,10 @@ class ChromaIndex:
             self._moments.save(tool_id, self._segments.view([tool_id]))
         notices = []
         try:
-            self._pause.begin_sync(tool_id)
-            self._update(tool_id)
+            with self._pause.syncing(tool_id):
+                self._update(tool_id)
+                notices += self._difference_notices(tool_id)
         except IndexFailure as failure:
-            self._pause.end_sync(tool_id, failure)
             notices.append(f"The vectors were not copied to Chroma: {failure.message}. {failure.hint}".rstrip())
         with self._store.read_transaction():
             view = self.view([tool_id])
@@ -101,57 +108,46 @@ class ChromaIndex:
     def state(self, tool_id: int) -> IndexState:
         """Return how far the collection of a tool has followed the store."""
         try:
-            self._pause.raise_if_paused()
-            collection = self._client.find(self._name(tool_id))
-            if collection is None:
-                return IndexState(0, plan_replay(self._store, tool_id, INDEX_NAME, None).pending, 0)
-            self._writer.check_owner(collection)
-            rows = self._client.count(collection)
+            with self._pause.asking():
+                collection = self._client.find(self._name(tool_id))
+                if collection is None:
+                    return IndexState(0, self._follower.plan_replay(tool_id, None).pending, 0)
+                self._writer.check_owner(collection)
+                rows = self._client.count(collection)
         except IndexFailure as failure:
-            self._pause.begin(failure)
             return IndexState(0, problem=failure.message, hint=failure.hint)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
+        replay = self._follower.plan_replay(tool_id, collection.stamp)
         if replay.from_scratch:
             problem = "The collection belongs to another state of the library, such as before a restored backup"
             return IndexState(0, replay.pending, rows, problem, "Fill it anew: bunko index sync.")
-        fixed = ("space", "ef_construction", "max_neighbors")
-        problem, hint = "", ""
-        if any(collection.hnsw.get(name) != self._hnsw[name] for name in fixed):
-            hint = "The collection was made with other hnsw settings; bunko index rebuild applies the current ones."
-        return IndexState(collection.stamp.generation, replay.pending, rows, problem, hint)
+        hint = self._difference(tool_id, collection)
+        return IndexState(collection.stamp.generation, replay.pending, rows, "", hint)
 
     def storage_bytes(self, tool_id: int | None = None) -> int:
         """Return the size of the files of the segments; Chroma's files hold all tools together."""
         return self._segments.storage_bytes(tool_id)
 
     def check(self, tool_id: int) -> str:
-        """Return what is wrong with the segments or with the collection of a tool, or an empty string."""
+        """Return the problem of the segments or of the collection of a tool, or an empty string."""
         if problem := self._segments.check(tool_id):
             return problem
-        try:
-            self._pause.raise_if_paused()
-            return self._check_collection(tool_id)
-        except IndexFailure as failure:
-            self._pause.begin(failure)
-            raise
-
-    def _check_collection(self, tool_id: int) -> str:
-        collection = self._client.find(self._name(tool_id))
-        if collection is None:
+        with self._pause.asking():
+            collection = self._client.find(self._name(tool_id))
+            if collection is None:
+                return ""
+            self._writer.check_owner(collection)
+            with self._store.read_transaction():
+                replay = self._follower.plan_replay(tool_id, collection.stamp)
+                chunks = self._store.changes.chunks_since(tool_id, 0)
+                expected = {(chunk.document_id, chunk.chunk_id) for chunk in chunks if chunk.vector is not None}
+            try:
+                self._client.check_files(collection)
+            except DamagedFiles as damage:
+                return damage.message
+            is_behind = replay.from_scratch or bool(replay.pending)
+            if not is_behind and self._client.pairs(collection, at_most=len(expected)) != expected:
+                return f"The collection {collection.name!r} in Chroma has other chunks than the library"
             return ""
-        self._writer.check_owner(collection)
-        with self._store.read_transaction():
-            replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
-            chunks = self._store.changes.chunks_since(tool_id, 0)
-            expected = {(chunk.document_id, chunk.chunk_id) for chunk in chunks if chunk.vector is not None}
-        try:
-            self._client.check_files(collection)
-        except DamagedFiles as damage:
-            return damage.message
-        is_behind = replay.from_scratch or bool(replay.pending)
-        if not is_behind and self._client.pairs(collection, at_most=len(expected)) != expected:
-            return f"The collection {collection.name!r} in Chroma has other chunks than the library"
-        return ""
 
     def repair(self, tool_id: int) -> bool:
         """Rebuild the segments or the collection of a tool if they are wrong; return whether they were."""
@@ -188,15 +184,14 @@ class ChromaIndex:
     def _find_nearest(
         self, tool_id: int, vector: npt.NDArray[np.float32], k: int, document_ids: Sequence[int] | None
     ) -> list[int]:
-        self._pause.raise_if_paused()
-        try:
-            collection = self._current_collection(tool_id)
-            with timer("chromadb_query", _log):
-                return self._client.nearest(collection, vector, k, document_ids)
-        except IndexFailure as failure:
-            self._checked.pop(tool_id, None)
-            self._pause.begin(failure)
-            raise
+        with self._pause.asking():
+            try:
+                collection = self._current_collection(tool_id)
+                with timer("chromadb_query", _log):
+                    return self._client.nearest(collection, vector, k, document_ids)
+            except IndexFailure:
+                self._checked.pop(tool_id, None)
+                raise
 
     def _current_collection(self, tool_id: int) -> CollectionInfo:
         """Return the collection of a tool if it is up to date; it is looked up once for each state of the store."""
@@ -208,7 +203,7 @@ class ChromaIndex:
         if collection is None:
             raise IndexFailure("Chroma does not have the vectors of this tool yet", hint="Copy them: bunko index sync.")
         self._writer.check_owner(collection)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp)
+        replay = self._follower.plan_replay(tool_id, collection.stamp)
         if replay.from_scratch:
             raise IndexFailure("Chroma has another state than the library", hint="Copy it anew: bunko index sync.")
         if replay.pending:
@@ -217,9 +212,26 @@ class ChromaIndex:
         self._checked[tool_id] = _Checked(generation, collection)
         return collection
 
-    def _explain(self, failure: IndexFailure) -> str:
-        """Return the notice of a search that Chroma did not answer."""
-        return f"{failure.message}, so the library's own vectors were searched. {failure.hint}".rstrip()
+    def _difference_notices(self, tool_id: int) -> list[str]:
+        """Return a notice if the collection of a tool, which was just used, was made with other settings."""
+        checked = self._checked.get(tool_id)
+        notice = self._difference(tool_id, checked.collection) if checked is not None else ""
+        return [notice] if notice else []
+
+    def _difference(self, tool_id: int, collection: CollectionInfo) -> str:
+        """Return the other settings of a collection, and the command that applies the current ones."""
+        keys = [
+            f"chromadb.{key}"
+            for name, key in _FIXED_SETTINGS.items()
+            if collection.hnsw.get(name, self._hnsw[name]) != self._hnsw[name]
+        ]
+        if not keys:
+            return ""
+        tool = next((tool.name for tool in self._store.tools.all() if tool.id == tool_id), "")
+        return (
+            f"{tool} was built with a different {' and '.join(keys)} and keeps it. To use the current settings:"
+            f" bunko index rebuild -n {shlex.quote(tool)}{self._options.library_flags}"
+        )
 
     def _name(self, tool_id: int) -> str:
         """Return the name of the collection of a tool; a server may be shared by several libraries."""

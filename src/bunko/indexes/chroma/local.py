@@ -13,6 +13,7 @@ import numpy as np
 from bunko.errors import IndexFailure
 from bunko.indexes.chroma.client import ChunkRecord, CollectionInfo, chunk_ids_of, pairs_of, where_documents
 from bunko.indexes.chroma.file_guard import FileGuard
+from bunko.runtime.installation import install_command
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -154,7 +155,7 @@ class ChromaFiles:
                 except ImportError as error:
                     raise IndexFailure(
                         "The index chroma needs the package chromadb to keep its vectors in files",
-                        hint="Install it: pip install 'bunko[chroma]'; or set chromadb.url to use a server.",
+                        hint=f"Install it: {install_command('chroma')}; or set chromadb.url to use a server.",
                     ) from error
                 with self._translate_errors():
                     self._folder.mkdir(parents=True, exist_ok=True)
@@ -186,7 +187,7 @@ class ChromaFiles:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Raise whatever goes wrong in Chroma as `IndexFailure`: its errors have no common class."""
+        """Raise every error of Chroma as `IndexFailure`: they have no common class."""
         try:
             yield
         except IndexFailure:

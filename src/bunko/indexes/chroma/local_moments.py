@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from bunko import array_file
-from bunko.array_file import DamagedArrayFile
 from bunko.indexes.embedded.segment import Segment
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.indexes.moments import Moments
 from bunko.protocols import Store
+from bunko.runtime import array_file
+from bunko.runtime.array_file import DamagedArrayFile
 
 _log = logging.getLogger("bunko.index")
 
@@ -56,7 +56,8 @@ class LocalMoments:
             }
             try:
                 stamp = {"segment": segment.stamp["nonce"]}
-                array_file.save_arrays(self._path(tool_id), arrays, format_version=_FORMAT, stamp=stamp)
+                mode = self._store.files.mode()
+                array_file.save_arrays(self._path(tool_id), arrays, format_version=_FORMAT, stamp=stamp, mode=mode)
             except OSError as error:
                 _log.warning("Cannot write %s (%s); searches continue without it.", self._path(tool_id).name, error)
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 from bunko.errors import IndexFailure, SettingsError
 from bunko.indexes.chroma.client import ChunkRecord, CollectionInfo, chunk_ids_of, pairs_of, where_documents
 from bunko.indexes.options import ChromaOptions
-from bunko.remote import key_problem, strip_credentials
+from bunko.runtime.remote import key_problem, strip_credentials
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PAGE_SIZE = 1000
 _MAX_MESSAGE_CHARS = 300
 _MAX_CONNECTIONS = 8
-_MAX_ANSWER_BYTES = 64 << 20  # a page of records, whose paths and headings may be long, has far less
+MAX_ANSWER_BYTES = 64 << 20  # a page of records, whose paths and headings may be long, has far less
 
 
 class ChromaServer:
@@ -42,7 +42,7 @@ class ChromaServer:
             raise SettingsError(f"chromadb.token cannot be sent: {problem}", hint="Check the token.")
         import httpcore2
 
-        from bunko.deadlines import DeadlineBackend, RequestState
+        from bunko.runtime.deadlines import DeadlineBackend, RequestState
 
         self._state = RequestState()
         self._pool = httpcore2.ConnectionPool(
@@ -193,9 +193,9 @@ class ChromaServer:
         content = bytearray()
         for part in parts:
             content += part
-            if len(content) > _MAX_ANSWER_BYTES:
+            if len(content) > MAX_ANSWER_BYTES:
                 raise IndexFailure(
-                    f"Chroma at {self.location} sent an answer of more than {_MAX_ANSWER_BYTES:,} bytes",
+                    f"Chroma at {self.location} sent an answer of more than {MAX_ANSWER_BYTES:,} bytes",
                     hint="Check chromadb.url, and the log of the server.",
                     is_away=True,
                 )

@@ -10,7 +10,7 @@ import numpy as np
 from bunko.errors import IndexFailure
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.indexes.moments import Moments
-from bunko.records import NearestRows, QueryTerm, Ranking
+from bunko.types.records import NearestRows, QueryTerm, Ranking
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,12 +33,12 @@ class ChromaView:
         segments: EmbeddedView,
         find_nearest: FindNearest,
         moments: Callable[[], Moments | None],
-        explain_failure: Callable[[IndexFailure], str],
+        notices: list[str],  # that finding the nearest rows may add
     ) -> None:
         self._segments, self._find_nearest = segments, find_nearest
-        self._moments, self._explain_failure = moments, explain_failure
+        self._moments = moments
         self.generation, self.size = segments.generation, segments.size
-        self.notices: Sequence[str] = ()
+        self.notices: Sequence[str] = notices
         self.rows, self.chunk_ids, self.tie_order = segments.rows, segments.chunk_ids, segments.tie_order
         self.max_score, self.matches, self.cosines = segments.max_score, segments.matches, segments.cosines
         self.term_scores, self.best_sentences = segments.term_scores, segments.best_sentences
@@ -73,7 +73,7 @@ class ChromaView:
         try:
             rows = self._find_rows(vector, k, where)
         except IndexFailure as failure:
-            notice = self._explain_failure(failure)
+            notice = f"{failure.message}, so the library's own vectors were searched. {failure.hint}".rstrip()
             self.notices = [*dict.fromkeys((*self.notices, notice))]
             return self._segments.nearest(vector, k, where=where)
         scores = self._segments.cosines(vector, rows)

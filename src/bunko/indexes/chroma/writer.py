@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bunko.errors import IndexFailure
-from bunko.failpoints import reach_failpoint
 from bunko.indexes.chroma.client import (
     COPY_KEY,
     GENERATION_KEY,
@@ -19,28 +18,26 @@ from bunko.indexes.chroma.client import (
     CollectionInfo,
 )
 from bunko.indexes.chroma.file_guard import DamagedFiles
-from bunko.indexes.replica import Replay, Stamp, announce_change, announce_copy, batches, forget_copy, plan_replay
-from bunko.protocols import Store
-from bunko.timing import timer
+from bunko.indexes.replica import Follower, Replay, Stamp, batches
+from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.timing import timer
 
 _log = logging.getLogger("bunko.index")
 
-# The name under which the library notes the stamps of its collections.
-INDEX_NAME = "chroma"
-# Documents whose chunks are in memory at a time, records in a request, and document ids in a filter: a few megabytes,
-# and below the limits of Chroma (5,461 records) and of SQLite (32,766 parameters).
-_DOCUMENT_BATCH, _RECORD_BATCH, _ID_BATCH = 50, 250, 500
+# Records in a request, and document ids in a filter: a few megabytes, and below the limits of Chroma (5,461 records)
+# and of SQLite (32,766 parameters).
+_RECORD_BATCH, _ID_BATCH = 250, 500
 
 
 class CollectionWriter:
     """Writes the vectors of tools from the store to their collections; nothing is computed again."""
 
-    def __init__(self, store: Store, client: ChromaClient, hnsw: Mapping[str, Any]) -> None:
-        self._store, self._client, self._hnsw = store, client, hnsw
+    def __init__(self, library_id: str, follower: Follower, client: ChromaClient, hnsw: Mapping[str, Any]) -> None:
+        self._library_id, self._follower, self._client, self._hnsw = library_id, follower, client, hnsw
 
     def check_owner(self, collection: CollectionInfo) -> None:
         """Raise an error if a collection was not made for this library; it is never changed then."""
-        if not collection.belongs_to(self._store.id):
+        if not collection.belongs_to(self._library_id):
             maker = "another bunko library" if LIBRARY_KEY in collection.metadata else "another program"
             raise IndexFailure(
                 f"The collection {collection.name!r} in Chroma at {self._client.location} was made by {maker}",
@@ -52,7 +49,7 @@ class CollectionWriter:
         collection = self._client.find(name)
         if collection is not None:
             self.check_owner(collection)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, collection.stamp if collection else None)
+        replay = self._follower.plan_replay(tool_id, collection.stamp if collection else None)
         if collection is None or replay.from_scratch:
             return self._fill(name, tool_id, collection)
         if collection.hnsw.get("ef_search") != self._hnsw["ef_search"]:
@@ -69,15 +66,14 @@ class CollectionWriter:
     def drop(self, tool_id: int, collection: CollectionInfo) -> None:
         """Delete a collection."""
         self._client.drop(collection.name)
-        forget_copy(self._store, tool_id, INDEX_NAME, collection.stamp)
+        self._follower.forget_copy(tool_id, collection.stamp)
 
     def _fill(self, name: str, tool_id: int, old: CollectionInfo | None) -> CollectionInfo:
-        """Make a collection anew with all vectors of a tool."""
+        """Make a new collection with all vectors of a tool."""
         if old is not None:
             self.drop(tool_id, old)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, None)
-        stamp = announce_copy(self._store, tool_id, INDEX_NAME)
-        reach_failpoint("index.announced")
+        replay = self._follower.plan_replay(tool_id, None)
+        stamp = self._follower.announce_copy(tool_id)
         collection = self._client.create(name, self._metadata(tool_id, stamp), self._hnsw)
         reach_failpoint("index.created")
         if not self._apply(collection, tool_id, replay):
@@ -89,8 +85,7 @@ class CollectionWriter:
 
     def _apply(self, collection: CollectionInfo, tool_id: int, replay: Replay) -> bool:
         """Remove and write documents, then stamp the collection; return False if a vector does not fit into it."""
-        stamp = announce_change(self._store, tool_id, INDEX_NAME, collection.stamp, replay.generation)
-        reach_failpoint("index.announced")
+        stamp = self._follower.announce_change(tool_id, collection.stamp, replay.generation)
         with self._client.writing(collection):
             if not self._write_changes(collection, replay):
                 return False
@@ -114,32 +109,28 @@ class CollectionWriter:
 
     def _metadata(self, tool_id: int, stamp: Stamp) -> dict[str, Any]:
         return {
-            LIBRARY_KEY: self._store.id,
+            LIBRARY_KEY: self._library_id,
             TOOL_KEY: tool_id,
             GENERATION_KEY: stamp.generation,
             COPY_KEY: stamp.copy,
             NONCE_KEY: stamp.nonce,
         }
 
-    def _records(self, document_ids: Sequence[int]) -> Iterator[list[ChunkRecord]]:
-        """Yield the chunks of documents that have a vector, in batches; reads are short, so that searches can go on."""
-        for batch in batches(document_ids, _DOCUMENT_BATCH):
+    def _records(self, document_ids: Sequence[int]) -> Iterator[Sequence[ChunkRecord]]:
+        """Yield the chunks of documents that have a vector, in batches."""
+        for chunks, rows in self._follower.read_chunks(document_ids, with_vector=True):
             records = []
-            with self._store.read_transaction():
-                chunks = [chunk for chunk in self._store.changes.chunks_of(batch) if chunk.vector is not None]
-                for part in batches(chunks, _RECORD_BATCH):
-                    rows = self._store.documents.chunks([chunk.chunk_id for chunk in part])
-                    for stored in part:
-                        row = rows[stored.chunk_id]
-                        metadata: dict[str, str | int] = {
-                            "file_path": row.uri,
-                            "chunk_index": row.chunk.index,
-                            "heading": row.chunk.heading,
-                            "title": row.title,
-                            "document_id": stored.document_id,
-                            "chunk_id": stored.chunk_id,
-                        }
-                        assert stored.vector is not None
-                        record_id = f"{row.uri}::chunk_{row.chunk.index}"
-                        records.append(ChunkRecord(record_id, stored.vector, metadata, row.chunk.text))
-            yield from map(list, batches(records, _RECORD_BATCH))
+            for stored in chunks:
+                row = rows[stored.chunk_id]
+                metadata: dict[str, str | int] = {
+                    "file_path": row.uri,
+                    "chunk_index": row.chunk.index,
+                    "heading": row.chunk.heading,
+                    "title": row.title,
+                    "document_id": stored.document_id,
+                    "chunk_id": stored.chunk_id,
+                }
+                assert stored.vector is not None
+                record_id = f"{row.uri}::chunk_{row.chunk.index}"
+                records.append(ChunkRecord(record_id, stored.vector, metadata, row.chunk.text))
+            yield from batches(records, _RECORD_BATCH)

@@ -10,7 +10,7 @@ import numpy as np
 from bunko.indexes.embedded.segment_scores import MAX_POSTINGS_AT_ONCE, PostingList, look_up, score_segment
 from bunko.indexes.embedded.snapshot import SegmentView, Snapshot, TopK
 from bunko.indexes.term_weights import countable_terms, idf, term_idfs
-from bunko.records import EMPTY_RANKING, GRAM_WEIGHT, QueryTerm, Ranking
+from bunko.types.records import EMPTY_RANKING, GRAM_WEIGHT, QueryTerm, Ranking
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from bunko.errors import PackageError
 from bunko.indexes.embedded.codes import Codes, pack_signs
 from bunko.indexes.embedded.snapshot import kth_highest, lower_bound
+from bunko.runtime.package_errors import package_errors
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,7 +24,7 @@ _PLAIN_SHARE = 16  # one row in so many, those whose signs differ least, is comp
 _SIGN_SHARE = 50  # one row in so many, the best of those, is compared by bytes
 _MIN_SIGN_FACTOR = 32  # at least so many by bytes for each row that is wanted
 # With steps of this many standard deviations, four levels of normally distributed values are nearest to the values.
-_LEVEL_STEP = 0.59
+LEVEL_STEP = 0.59
 # The distance of every n-th row is enough to know how near the nearest rows are.
 _SAMPLE_STEP = 16
 # Rows whose signs are compared at a time: their words fit the fastest cache.
@@ -77,7 +81,7 @@ def _nearest_by_signs(
     else:
         allowed_rows = np.flatnonzero(mask)
         rows = allowed_rows[_lowest(distances[allowed_rows], max(len(allowed_rows) // _PLAIN_SHARE, count))]
-    return rows[_lowest(_weighted_distances(codes, vector, rows), count)]
+    return rows[_lowest(weighted_distances(codes, vector, rows), count)]
 
 
 def _distance_type(vector: npt.NDArray[np.float32]) -> type[np.uint8 | np.uint16]:
@@ -85,9 +89,9 @@ def _distance_type(vector: npt.NDArray[np.float32]) -> type[np.uint8 | np.uint16
     return np.uint8 if len(vector) <= 256 else np.uint16
 
 
-def _weighted_distances(codes: Codes, vector: npt.NDArray[np.float32], rows: Rows) -> npt.NDArray[np.uint16]:
+def weighted_distances(codes: Codes, vector: npt.NDArray[np.float32], rows: Rows) -> npt.NDArray[np.uint16]:
     """Return how much the signs of rows differ from a vector's, each with the weight 1, 3, 5 or 7 of its value."""
-    step = max(_LEVEL_STEP * float(np.linalg.norm(vector)) / sqrt(len(vector)), 1e-30)
+    step = max(LEVEL_STEP * float(np.linalg.norm(vector)) / sqrt(len(vector)), 1e-30)
     levels = np.minimum(np.abs(vector) / np.float32(step), 3).astype(np.uint8)
     words, odd_words, high_words = pack_signs(np.stack([vector, levels & 1, levels & 2]))
     distances = np.empty(len(rows), np.uint16)
@@ -137,7 +141,7 @@ def _highest_by_bytes(
     norm, max_norm = float(np.linalg.norm(vector)), float(codes.max_norm[0])
     rounding_error = float(np.linalg.norm(vector - coarse * np.float32(scale)))
     error_per_scale = np.float32(0.5 * sqrt(len(vector)) * (norm + rounding_error))
-    products = _byte_products(codes.coarse, coarse, gathered_rows)
+    products = byte_products(codes.coarse, coarse, gathered_rows)
     products *= np.float32(scale)
     lowest = products - error_per_scale
     lowest *= scales
@@ -150,24 +154,46 @@ def _highest_by_bytes(
     return rows if mask is None else rows[mask[rows]]
 
 
-def _byte_products(
+def byte_products(
     matrix: npt.NDArray[np.int8], vector: npt.NDArray[np.int8], rows: Rows | None
 ) -> npt.NDArray[np.float32]:
     """Return the products of a vector with all rows of a matrix, or with some."""
-    import simsimd
-
-    products: npt.NDArray[np.float32]
+    multiply = load_multiplication()
     if rows is None:
-        products = np.asarray(simsimd.cdist(vector.reshape(1, -1), matrix, metric="inner", out_dtype="float32"))[0]
-        return products
+        return multiply(matrix, vector)
     products = np.empty(len(rows), np.float32)
     # Gathered in one array, thousands of rows would take new memory from the system, which takes longer than copying.
     gathered = np.empty((min(len(rows), _GATHERED_ROWS), matrix.shape[1]), np.int8)
     for start in range(0, len(rows), _GATHERED_ROWS):
         block = rows[start : start + _GATHERED_ROWS]
         block_rows = np.take(matrix, block, axis=0, out=gathered[: len(block)], mode="clip")
-        block_products = simsimd.cdist(vector.reshape(1, -1), block_rows, metric="inner", out_dtype="float32")
-        products[start : start + len(block)] = np.asarray(block_products)[0]
+        products[start : start + len(block)] = multiply(block_rows, vector)
+    return products
+
+
+@cache
+def load_multiplication() -> Callable[[npt.NDArray[np.int8], npt.NDArray[np.int8]], npt.NDArray[np.float32]]:
+    """Return the function that multiplies a matrix of bytes with a vector; numpy takes seven times as long."""
+    try:
+        with package_errors("simsimd"):
+            import simsimd
+
+            def multiply(matrix: npt.NDArray[np.int8], vector: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
+                products = simsimd.cdist(vector.reshape(1, -1), matrix, metric="inner", out_dtype="float32")
+                return cast("npt.NDArray[np.float32]", np.asarray(products)[0])
+
+            multiply(np.ones((1, 8), np.int8), np.ones(8, np.int8))  # what cannot work fails here
+    except PackageError:
+        return multiply_blocks
+    return multiply
+
+
+def multiply_blocks(matrix: npt.NDArray[np.int8], vector: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
+    """Multiply a matrix of bytes with a vector, with numpy alone."""
+    products = np.empty(len(matrix), np.float32)
+    for start in range(0, len(matrix), _GATHERED_ROWS):
+        # Sums of products of bytes are exact in double precision.
+        products[start : start + _GATHERED_ROWS] = matrix[start : start + _GATHERED_ROWS].astype(np.float64) @ vector
     return products
 
 

@@ -10,7 +10,7 @@ from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.indexes.options import EngineOptions
 from bunko.protocols import Store
-from bunko.records import IndexState
+from bunko.types.records import IndexState
 
 
 class EmbeddedIndex:
@@ -58,7 +58,7 @@ class EmbeddedIndex:
         return [tool_id for tool_id, index in list(self._by_tool_id.items()) if index.is_unsaved()]
 
     def state(self, tool_id: int) -> IndexState:
-        """Return the state of the store: whatever the file of a tool lacks is added when it is read."""
+        """Return the state of the store: the rows that the file of a tool lacks are added when it is read."""
         return IndexState(self._store.generation())
 
     def storage_bytes(self, tool_id: int | None = None) -> int:
@@ -74,7 +74,7 @@ class EmbeddedIndex:
         return total
 
     def check(self, tool_id: int) -> str:
-        """Return what is wrong with the file of a tool, or an empty string."""
+        """Return the problem of the file of a tool, or an empty string."""
         return self._index_of(tool_id).check_file()
 
     def repair(self, tool_id: int) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 # Rows that are merged at a time: those of all keys would take a gigabyte for a million texts.
-_BLOCK_POSTINGS = 1_000_000
+BLOCK_POSTINGS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Merger:
         first, key_count = 0, len(starts) - 1
         while first < key_count:
             # At least one key, however long its list is.
-            last = max(first + 1, int(np.searchsorted(starts, starts[first] + _BLOCK_POSTINGS, side="right")) - 1)
+            last = max(first + 1, int(np.searchsorted(starts, starts[first] + BLOCK_POSTINGS, side="right")) - 1)
             block = np.empty(starts[last] - starts[first], dtype)
             next_slots = starts[first:last] - starts[first]
             for index, (values, numbers) in enumerate(sources):

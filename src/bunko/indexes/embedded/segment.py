@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko import array_file
-from bunko.array_file import DamagedArrayFile
 from bunko.indexes.embedded import codes, postings, sentences
 from bunko.indexes.embedded.codes import Codes
 from bunko.indexes.embedded.postings import Postings
 from bunko.indexes.embedded.sentences import Sentences
 from bunko.indexes.moments import Moments
-from bunko.records import StoredChunk
+from bunko.runtime import array_file
+from bunko.runtime.array_file import DamagedArrayFile
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
+from bunko.types.records import StoredChunk
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -121,6 +121,7 @@ def merge_into(
     stamp: dict[str, Any],
     *,
     durable: bool = True,
+    mode: int | None = None,
 ) -> None:
     """Merge segments into a file; vectors and postings, which are the largest parts, are streamed."""
     dimension = segments[0].vectors.shape[1]
@@ -158,7 +159,8 @@ def merge_into(
         "words.counts": array_file.ArrayStream((int(words.starts[-1]),), np.uint16, words.counts),
         "grams.rows": array_file.ArrayStream((int(grams.starts[-1]),), np.int32, grams.rows),
     }
-    array_file.save_arrays(path, _arrays(merged) | streams, format_version=FORMAT, stamp=stamp, durable=durable)
+    arrays = _arrays(merged) | streams
+    array_file.save_arrays(path, arrays, format_version=FORMAT, stamp=stamp, durable=durable, mode=mode)
 
 
 def _merge_columns(

@@ -26,7 +26,7 @@ _LOOKUP_COST = 8
 # Merging lists costs as much per row as clearing and scanning this many rows.
 _MERGE_COST = 8
 # From this size on, adding to all rows is faster than to listed ones, if many are listed.
-_MIN_DENSE_ROWS = 10_000
+MIN_DENSE_ROWS = 10_000
 _ROUNDING = 1e-5  # how much a sum of scores in single precision may be off, with far more lists than a query has
 # Up to this many postings, and rows of a segment, the calls for each list cost more than what pruning could save.
 MAX_POSTINGS_AT_ONCE, _MAX_ROWS_AT_ONCE = 64_000, 50_000
@@ -59,7 +59,7 @@ def score_segment(
     for index, posting_list in enumerate(posting_lists):
         if posting_list.is_gram:
             break
-        if touched is None or (len(norms) >= _MIN_DENSE_ROWS and _is_dense(posting_list, len(norms))):
+        if touched is None or (len(norms) >= MIN_DENSE_ROWS and _is_dense(posting_list, len(norms))):
             _add_dense_list(total, words, posting_list, norms, mask)
             touched, row_count = None, max(row_count, posting_list.end - posting_list.begin)
         else:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bunko.records import SentenceMatch, StoredChunk
 from bunko.types import SENTENCE_SCALE
+from bunko.types.records import SentenceMatch, StoredChunk
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,7 +45,7 @@ def no_sentences(row_count: int, dimension: int) -> Sentences:
 
 
 def merged_starts(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_] | None]) -> npt.NDArray[np.int64]:
-    """Return where the sentences of each row that is alive start, if those of all segments follow each other."""
+    """Return the starts of the sentences of each row that is alive, if those of all segments follow each other."""
     counts = [np.diff(segment.sentences.starts) for segment in segments]
     counts = [values if mask is None else values[mask] for values, mask in zip(counts, alive, strict=True)]
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts), dtype=np.int64)])

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bunko.indexes.embedded.codes import alive_moments, no_codes
-from bunko.indexes.embedded.document_ids import are_among
 from bunko.indexes.embedded.segment import Segment
 from bunko.indexes.embedded.sentences import no_sentences
 from bunko.indexes.moments import Moments
-from bunko.records import Ranking
+from bunko.types.records import Ranking
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+# A table with a place for each id between the first and the last may have so many places for each of them.
+_MAX_PLACES = 16
 
 
 @dataclass(slots=True)
@@ -201,3 +203,15 @@ def kth_highest(scores: npt.NDArray[_Float], k: int) -> _Float:
     partitioned.partition(len(scores) - k)
     score: _Float = partitioned[len(scores) - k]
     return score
+
+
+def are_among(ids: npt.NDArray[np.int64], selected: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which ids are among the selected ones, as `np.isin` does, which takes ten times as long."""
+    if not len(ids):
+        return np.zeros(0, np.bool_)
+    first, last = int(ids.min()), int(ids.max())
+    if last - first >= _MAX_PLACES * len(ids):
+        return np.isin(ids, selected)
+    is_selected = np.zeros(last - first + 1, np.bool_)
+    is_selected[selected[(selected >= first) & (selected <= last)] - first] = True
+    return is_selected.take(ids - first)

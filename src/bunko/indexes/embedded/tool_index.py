@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from bunko.array_file import OtherArrayFormat
 from bunko.errors import LibraryDamaged, LibraryError, rebuild_hint
 from bunko.indexes.embedded import segment as segments
 from bunko.indexes.embedded.codes import no_codes
@@ -24,16 +23,17 @@ from bunko.indexes.embedded.sentences import no_sentences
 from bunko.indexes.embedded.snapshot import SegmentView
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.protocols import Store
-from bunko.records import StoredChunk
+from bunko.runtime.array_file import OtherArrayFormat
 from bunko.text import analyzer, ngrams
+from bunko.types.records import StoredChunk
 
 _log = logging.getLogger("bunko.index")
 
 # Rows indexed at a time, and characters of their texts: sorting more at once costs memory and gains nothing, and
 # a character takes up to sixty bytes while its grams are extracted.
-_BATCH_ROWS, _BATCH_CHARS = 4096, 1_500_000
+BATCH_ROWS, _BATCH_CHARS = 4096, 1_500_000
 # Rows held in memory while an index is built, about 2 kB each; beyond that they move to a temporary file.
-_MAX_ROWS_IN_MEMORY = 32_768
+MAX_ROWS_IN_MEMORY = 32_768
 # With more segments than this, a query spends its time on bookkeeping.
 _MAX_VIEWS = 4
 # Opening an index replays the rows its file lacks, at about 50 µs each; more than this or 2 % justify a new file.
@@ -103,7 +103,7 @@ class ToolIndex:
         nonce = secrets.token_hex(8)
         path = self._folder / f"{self._prefix()}{snapshot.generation}.segment"
         try:
-            _merge_into(path, snapshot.views, self._stamp(snapshot.generation, nonce))
+            self._merge_into(path, snapshot.views, self._stamp(snapshot.generation, nonce))
             loaded = segments.load(path)
             self._store.changes.set_index_file(self._tool_id, nonce)
         except (OSError, DamagedArrayFile, LibraryError) as error:
@@ -153,7 +153,7 @@ class ToolIndex:
         return True
 
     def check_file(self) -> str:
-        """Return what is wrong with the index file, or an empty string."""
+        """Return the problem of the index file, or an empty string."""
         for path in self._files():
             try:
                 segments.load(path, check=True)
@@ -235,7 +235,7 @@ class ToolIndex:
         for batch in _batch_rows(rows):
             dimension = next((len(row.vector) for row in batch if row.vector is not None), 0)
             new_views.append(SegmentView(segments.build(batch, dimension, {})))
-            if _count_rows(new_views) >= _MAX_ROWS_IN_MEMORY:
+            if _count_rows(new_views) >= MAX_ROWS_IN_MEMORY:
                 views.append(self._merge_to_temp_file(new_views))
                 new_views = []
         views += new_views
@@ -246,7 +246,7 @@ class ToolIndex:
             views = [
                 *views[:first],
                 _merge_views(mergeable)
-                if _count_rows(mergeable) < _MAX_ROWS_IN_MEMORY
+                if _count_rows(mergeable) < MAX_ROWS_IN_MEMORY
                 else self._merge_to_temp_file(mergeable),
             ]
         return EmbeddedView(views, generation), saved_rows
@@ -257,13 +257,18 @@ class ToolIndex:
             return _merge_views(views)
         path = self._folder / f"{self._prefix()}aside.segment.{secrets.token_hex(4)}.tmp"
         try:
-            _merge_into(path, views, {}, durable=False)
+            self._merge_into(path, views, {}, durable=False)
             return SegmentView(segments.load(path))
         except (OSError, DamagedArrayFile):
             return _merge_views(views)
         finally:
             with suppress(OSError):  # if an open file cannot be removed, the next save removes it
                 path.unlink()
+
+    def _merge_into(self, path: Path, views: list[SegmentView], stamp: dict[str, Any], *, durable: bool = True) -> None:
+        views, mode = _equalize_dimensions(views), self._store.files.mode()
+        parts, alive = [view.segment for view in views], [view.alive for view in views]
+        segments.merge_into(path, parts, alive, stamp, durable=durable, mode=mode)
 
 
 def _count_rows(views: list[SegmentView]) -> int:
@@ -273,11 +278,6 @@ def _count_rows(views: list[SegmentView]) -> int:
 def _merge_views(views: list[SegmentView]) -> SegmentView:
     views = _equalize_dimensions(views)
     return SegmentView(segments.merge([view.segment for view in views], [view.alive for view in views], {}))
-
-
-def _merge_into(path: Path, views: list[SegmentView], stamp: dict[str, Any], *, durable: bool = True) -> None:
-    views = _equalize_dimensions(views)
-    segments.merge_into(path, [view.segment for view in views], [view.alive for view in views], stamp, durable=durable)
 
 
 def _equalize_dimensions(views: list[SegmentView]) -> list[SegmentView]:
@@ -295,7 +295,7 @@ def _batch_rows(rows: Iterable[StoredChunk]) -> Iterator[list[StoredChunk]]:
     for row in rows:
         batch.append(row)
         chars += len(row.text)
-        if len(batch) >= _BATCH_ROWS or chars >= _BATCH_CHARS:
+        if len(batch) >= BATCH_ROWS or chars >= _BATCH_CHARS:
             yield batch
             batch, chars = [], 0
     if batch:

@@ -14,7 +14,7 @@ import numpy as np
 from bunko.indexes.embedded.candidates import candidates
 from bunko.indexes.embedded.snapshot import Snapshot, TopK
 from bunko.indexes.moments import mean_and_spread
-from bunko.records import NearestRows
+from bunko.types.records import NearestRows
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -9,12 +9,28 @@ import numpy as np
 
 from bunko.indexes.embedded import bm25, sentences, vectors
 from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
-from bunko.records import NearestRows, QueryTerm, Ranking, SentenceMatch
+from bunko.protocols.index import DamagedIndex
+from bunko.types.records import NearestRows, QueryTerm, Ranking, SentenceMatch
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Masks = Sequence[npt.NDArray[np.bool_] | None]
+
+
+class _Reading:
+    """Raises the errors of impossible numbers in a file as damage of that file."""
+
+    def __init__(self, views: Sequence[SegmentView]) -> None:
+        self._views = views
+
+    def __enter__(self) -> None:
+        """Begin to read."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Raise damage, unless this process built all segments itself: then it is a bug."""
+        if isinstance(error, IndexError | ValueError) and any(view.segment.stamp for view in self._views):
+            raise DamagedIndex(f"An index file has impossible values: {error}") from error
 
 
 class EmbeddedView(Snapshot):
@@ -24,79 +40,94 @@ class EmbeddedView(Snapshot):
 
     def __init__(self, views: Sequence[SegmentView], generation: int) -> None:
         super().__init__(views, generation)
+        self._reading = _Reading(views)
         self._alive_masks: Masks = self.masks(None)
         self._last_masks: tuple[tuple[int, ...], Masks] | None = None
 
     def rows(self) -> list[int]:
         """Return all rows that are alive, in the order they were written."""
-        rows: list[int] = self.alive_rows().tolist()
-        return rows
+        with self._reading:
+            rows: list[int] = self.alive_rows().tolist()
+            return rows
 
     def chunk_ids(self, rows: Sequence[int]) -> list[int]:
         """Return the chunk ids of rows."""
-        locate, views = self.locate, self.views
-        return [views[view].segment.chunk_ids.item(position) for view, position in map(locate, rows)]
+        with self._reading:
+            locate, views = self.locate, self.views
+            return [views[view].segment.chunk_ids.item(position) for view, position in map(locate, rows)]
 
     def rows_of(self, chunk_ids: Sequence[int]) -> list[int]:
         """Return the rows of those of these chunks that are alive, in the same order."""
-        wanted = np.array(chunk_ids, np.int64)
-        found = np.full(len(wanted), -1, np.int64)
-        for view, offset in zip(self.views, self.row_offsets, strict=True):
-            positions = view.positions_of(wanted)
-            found[positions >= 0] = positions[positions >= 0] + offset
-        rows: list[int] = found[found >= 0].tolist()
-        return rows
+        with self._reading:
+            wanted = np.array(chunk_ids, np.int64)
+            found = np.full(len(wanted), -1, np.int64)
+            for view, offset in zip(self.views, self.row_offsets, strict=True):
+                positions = view.positions_of(wanted)
+                found[positions >= 0] = positions[positions >= 0] + offset
+            rows: list[int] = found[found >= 0].tolist()
+            return rows
 
     def tie_order(self, rows: Sequence[int]) -> list[int]:
         """Return the sort keys of rows among equal scores."""
-        locate, views = self.locate, self.views
-        return [views[view].segment.order.item(position) for view, position in map(locate, rows)]
+        with self._reading:
+            locate, views = self.locate, self.views
+            return [views[view].segment.order.item(position) for view, position in map(locate, rows)]
 
     def rank(
         self, terms: Sequence[QueryTerm], k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
     ) -> Ranking:
         """Return the k best rows by BM25 over words, with n-grams as an additional signal."""
-        return bm25.rank_terms(self, terms, k, k1=k1, b=b, masks=self._masks_of(where))
+        with self._reading:
+            return bm25.rank_terms(self, terms, k, k1=k1, b=b, masks=self._masks_of(where))
 
     def max_score(self, terms: Sequence[QueryTerm], *, k1: float) -> float:
         """Return an upper bound of a row's score by words."""
-        return bm25.max_possible_score(self, terms, k1=k1)
+        with self._reading:
+            return bm25.max_possible_score(self, terms, k1=k1)
 
     def rank_grams(
         self, grams: Sequence[QueryTerm], k: int, *, min_share: float, where: tuple[int, ...] | None = None
     ) -> Ranking:
         """Return the k rows with the highest idf sum of n-grams, among rows with `min_share` of their weights."""
-        return bm25.rank_gram_overlap(self, grams, k, min_share=min_share, masks=self._masks_of(where))
+        with self._reading:
+            return bm25.rank_gram_overlap(self, grams, k, min_share=min_share, masks=self._masks_of(where))
 
     def rank_key_ranges(
         self, ranges: Sequence[tuple[int, int]], k: int, *, where: tuple[int, ...] | None = None
     ) -> Ranking:
         """Return the k rows with n-grams in the most key ranges."""
-        return bm25.rank_key_ranges(self, ranges, k, masks=self._masks_of(where))
+        with self._reading:
+            return bm25.rank_key_ranges(self, ranges, k, masks=self._masks_of(where))
 
     def matches(self, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[list[bool]]:
         """Return for each row which of the terms it contains."""
-        return bm25.matches(self, terms, rows)
+        with self._reading:
+            return bm25.matches(self, terms, rows)
 
     def term_scores(self, terms: Sequence[QueryTerm], rows: Sequence[int], *, k1: float, b: float) -> list[list[float]]:
         """Return for each row what each of the terms alone adds to its score."""
-        return bm25.term_scores(self, terms, rows, k1=k1, b=b)
+        with self._reading:
+            return bm25.term_scores(self, terms, rows, k1=k1, b=b)
 
     def nearest(self, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None) -> NearestRows:
         """Return the k rows with the highest cosine."""
-        return vectors.nearest(self, vector, k, masks=self._masks_of(where))
+        with self._reading:
+            return vectors.nearest(self, vector, k, masks=self._masks_of(where))
 
     def sampled_recall(self, k: int, sample_count: int) -> tuple[int, int] | None:
         """Search with vectors of some rows; return how many of their k nearest rows were found, and of how many."""
-        return vectors.sampled_recall(self, k, sample_count)
+        with self._reading:
+            return vectors.sampled_recall(self, k, sample_count)
 
     def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
         """Return the cosines of rows."""
-        return vectors.cosines(self, vector, rows)
+        with self._reading:
+            return vectors.cosines(self, vector, rows)
 
     def best_sentences(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[SentenceMatch | None]:
         """Return for each row its sentence with the highest cosine."""
-        return sentences.best_sentences(self, vector, rows)
+        with self._reading:
+            return sentences.best_sentences(self, vector, rows)
 
     def _masks_of(self, where: tuple[int, ...] | None) -> Masks:
         """Return which rows may be returned; the last filter is cached, because both arms of a search need it."""

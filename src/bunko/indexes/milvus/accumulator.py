@@ -9,7 +9,7 @@ import numpy as np
 
 from bunko.indexes.milvus.packed_moments import pack_moments, unpack_moments
 from bunko.indexes.moments import Moments
-from bunko.records import ToolStatistics
+from bunko.types.records import ToolStatistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Read what scoring needs of chunks from the store, each part when it is needed, and keep it for later searches."""
+"""Read the parts of chunks that are scored from the store, each when it is needed, and keep them for later searches."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from bunko.protocols import Store
-from bunko.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
+from bunko.types.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bunko.types import SentenceVectors
 
 # About 6 kB each.
-_MAX_CACHED = 5000
+MAX_CACHED = 5000
 Part = Literal["terms", "texts", "vectors", "sentences"]  # of a chunk
 _NO_KEYS, _NO_COUNTS = np.empty(0, np.uint64), np.empty(0, np.uint16)
 
@@ -69,7 +69,7 @@ class ChunkReader:
 
     def read(self, ids: Sequence[int], part: Part, generation: int) -> dict[int, ScoredChunk]:
         """Return the chunks with these ids that still exist, with at least a part of them."""
-        if generation != self._generation or len(self._cache) > _MAX_CACHED:
+        if generation != self._generation or len(self._cache) > MAX_CACHED:
             self._generation, self._cache = generation, {}
         cache = self._cache
         missing = [chunk_id for chunk_id in ids if chunk_id not in cache or not cache[chunk_id].has(part)]

@@ -13,6 +13,7 @@ from typing import Any
 
 from bunko.errors import IndexFailure
 from bunko.indexes.options import MilvusOptions
+from bunko.runtime.installation import install_command
 
 # A process can open a file once, and pymilvus closes it for all clients.
 _clients: dict[str, Any] = {}
@@ -27,7 +28,7 @@ def open_client(options: MilvusOptions, *, is_file: bool) -> Any:
     except ImportError as error:
         raise IndexFailure(
             "The index milvus needs the package pymilvus",
-            hint="Install it: pip install 'bunko[milvus]'; or set index.kind to embedded.",
+            hint=f"Install it: {install_command('milvus')}; or set index.kind to embedded.",
         ) from error
     _silence_logs()
     if not is_file:
@@ -48,7 +49,7 @@ def open_client(options: MilvusOptions, *, is_file: bool) -> Any:
 
 
 def close_client(client: Any, options: MilvusOptions, *, is_file: bool) -> None:
-    """Close a client, that of a file once nobody uses it any more."""
+    """Close a client, that of a file after its last use."""
     if not is_file:
         with suppress(Exception):  # nothing is lost: each request was complete
             client.close()

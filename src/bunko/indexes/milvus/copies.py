@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from bunko.errors import IndexFailure
-from bunko.failpoints import reach_failpoint
 from bunko.indexes.milvus import dimensions
 from bunko.indexes.milvus.server import SCALAR_FIELDS, MilvusServer
 from bunko.indexes.replica import Stamp
 from bunko.protocols import Store
+from bunko.runtime.failpoints import reach_failpoint
 from bunko.text import ngrams
 
-# With other dimensions or n-grams in its rows, a copy is made anew.
+# With other dimensions or n-grams in its rows, a copy is made again.
 _ROW_FORMAT = f"{dimensions.VERSION}.{ngrams.VERSION}"
 _LOCK_SECONDS = 60.0
 _NOT_ALLOWED = re.compile(r"[^0-9A-Za-z_]")
@@ -130,7 +130,7 @@ class ToolCopies:
             if [row["note"] for row in rows] == [self._library_id]:
                 return
             if not rows and not self._server.query(name, "id != 0", ["id"], limit=1):
-                # Whoever created it was stopped right after.
+                # Its creator was stopped right after.
                 self._server.upsert(name, [self._note_row(0, self._library_id, dimension)])
                 return
         raise IndexFailure(

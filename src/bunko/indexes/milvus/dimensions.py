@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from bunko.indexes.milvus.chunks import ScoredChunk
-    from bunko.records import StoredChunk
+    from bunko.types.records import StoredChunk
 
 # Of the rows that are made with this module.
 VERSION = 1

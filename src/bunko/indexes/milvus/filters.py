@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from bunko.records import NO_FILTER, Filter, SelectedDocuments
+from bunko.types.records import NO_FILTER, Filter, SelectedDocuments
 
 # More ids than this make an expression slow to parse; then the filter itself narrows the rows.
-_MAX_IDS = 1000
+MAX_IDS = 1000
 _MAX_TEXT_CHARS = 200
 _WILDCARD = re.compile(r"[*?\[]")
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
@@ -36,7 +36,7 @@ def filter_expression(tool_ids: Sequence[int], where: tuple[int, ...] | None, *,
     Without `with_dates`, dates are not part of it: some rows have old ones.
     """
     conditions = [f"tool in [{', '.join(map(str, tool_ids))}]"]
-    if where is not None and len(where) <= _MAX_IDS:
+    if where is not None and len(where) <= MAX_IDS:
         conditions.append(f"document_id in [{', '.join(map(str, where))}]")
     elif isinstance(where, SelectedDocuments):
         conditions += _attribute_conditions(where.filter)

@@ -16,12 +16,12 @@ from bunko.indexes.milvus.packed_moments import unpack_moments
 from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.milvus.statistics import SearchStatistics
 from bunko.indexes.milvus.view import MilvusView, PendingChunks, SearchedCopy
-from bunko.indexes.milvus.writer import INDEX_NAME, CopyWriter
+from bunko.indexes.milvus.writer import CopyWriter
 from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.indexes.pause import EnginePause
-from bunko.indexes.replica import Replay, plan_replay
+from bunko.indexes.replica import Follower, Replay
 from bunko.protocols import IndexView, Store
-from bunko.records import IndexState, ToolStatistics
+from bunko.types.records import IndexState, ToolStatistics
 
 # Documents that a search adds itself if they are not copied yet; more would make it slow.
 _MAX_PENDING = 500
@@ -46,7 +46,8 @@ class MilvusIndex:
     def __init__(self, store: Store, folder: Path | None, server: MilvusServer, options: MilvusOptions) -> None:
         self._store, self._folder, self._server, self._options = store, folder, server, options
         self._copies = ToolCopies(server, store, options.collection_name)
-        self._writer = CopyWriter(store, server, self._copies)
+        self._follower = Follower(store, "milvus", with_dates=True)
+        self._writer = CopyWriter(store, self._follower, server, self._copies)
         self._reader = ChunkReader(store)
         self._segments = EmbeddedIndex(store, folder)
         self._states: dict[int, _ToolState] = {}
@@ -57,10 +58,9 @@ class MilvusIndex:
     def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> IndexView:
         """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
         try:
-            self._pause.raise_if_paused()
-            states = {tool_id: self._state(tool_id) for tool_id in tool_ids}
+            with self._pause.asking():
+                states = {tool_id: self._state(tool_id) for tool_id in tool_ids}
         except IndexFailure as failure:
-            self._pause.begin(failure)
             return self._local_view(tool_ids, without_vectors, failure)
         generation = self._store.generation()
         copies = [
@@ -91,10 +91,9 @@ class MilvusIndex:
         """Bring the copy of a tool and its statistics up to date; if Milvus fails, return what is left as `view`."""
         self._states.pop(tool_id, None)
         try:
-            self._pause.begin_sync(tool_id)
-            self._writer.update(tool_id)
+            with self._pause.syncing(tool_id):
+                self._writer.update(tool_id)
         except IndexFailure as failure:
-            self._pause.end_sync(tool_id, failure)
             with self._store.read_transaction():
                 view = self._local_view([tool_id], (), failure)
             view.notices = [f"The index was not updated: {failure.message}. {failure.hint}".rstrip()]
@@ -109,11 +108,10 @@ class MilvusIndex:
     def state(self, tool_id: int) -> IndexState:
         """Return how far the copy of a tool has followed the store."""
         try:
-            self._pause.raise_if_paused()
-            copy = self._copies.find(tool_id)
-            rows = 0 if copy is None else self._server.count(copy.collection, f"tool == {tool_id}")
+            with self._pause.asking():
+                copy = self._copies.find(tool_id)
+                rows = 0 if copy is None else self._server.count(copy.collection, f"tool == {tool_id}")
         except IndexFailure as failure:
-            self._pause.begin(failure)
             return IndexState(0, problem=failure.message, hint=failure.hint)
         replay = self._plan_replay(tool_id, copy)
         if copy is not None and replay.from_scratch:
@@ -127,27 +125,20 @@ class MilvusIndex:
 
     def check(self, tool_id: int) -> str:
         """Return what is wrong with the copy of a tool, or an empty string."""
-        try:
-            self._pause.raise_if_paused()
-            return self._check_copy(tool_id)
-        except IndexFailure as failure:
-            self._pause.begin(failure)
-            raise
-
-    def _check_copy(self, tool_id: int) -> str:
-        copy = self._copies.find(tool_id)
-        replay = self._plan_replay(tool_id, copy)
-        if copy is None or replay.from_scratch or replay.pending:
-            return ""  # the next sync mends it
-        expected = len(self._store.changes.chunk_ids(tool_id))
-        statistics = self._store.index_statistics.get(tool_id, copy.stamp.copy)
-        rows = self._server.count(copy.collection, f"tool == {tool_id}")
-        if rows != expected or statistics is None or statistics.chunks != expected:
-            return f"The copy in Milvus has {rows} chunks, and the library {expected}"
-        return ""
+        with self._pause.asking():
+            copy = self._copies.find(tool_id)
+            replay = self._plan_replay(tool_id, copy)
+            if copy is None or replay.from_scratch or replay.pending:
+                return ""  # the next sync mends it
+            expected = len(self._store.changes.chunk_ids(tool_id))
+            statistics = self._store.index_statistics.get(tool_id, copy.stamp.copy)
+            rows = self._server.count(copy.collection, f"tool == {tool_id}")
+            if rows != expected or statistics is None or statistics.chunks != expected:
+                return f"The copy in Milvus has {rows} chunks, and the library {expected}"
+            return ""
 
     def repair(self, tool_id: int) -> bool:
-        """Make the copy of a tool anew if it is wrong; return whether it was."""
+        """Replace the copy of a tool if it is wrong; return whether it was."""
         if not self.check(tool_id):
             return False
         self._writer.delete(tool_id, self._copies.find(tool_id))
@@ -175,11 +166,10 @@ class MilvusIndex:
     ) -> list[list[tuple[int, float]]]:
         """Search for candidates; a failure makes the next view a local one."""
         try:
-            self._pause.raise_if_paused()
-            return self._server.search(collection, field, vectors, limit, where)
-        except IndexFailure as failure:
+            with self._pause.asking():
+                return self._server.search(collection, field, vectors, limit, where)
+        except IndexFailure:
             self._states.clear()
-            self._pause.begin(failure)
             raise
 
     def _fail_once(self) -> None:
@@ -194,7 +184,7 @@ class MilvusIndex:
             raise IndexFailure("The index has changed during the search", hint="Search again.")
 
     def _state(self, tool_id: int) -> _ToolState:
-        """Return what a search needs of a tool; it is read once for each state of the store."""
+        """Return the state of a tool for a search; it is read once for each state of the store."""
         cached, generation = self._states.get(tool_id), self._store.generation()
         if cached is not None and cached.generation == generation and cached.is_current:
             return cached
@@ -239,7 +229,7 @@ class MilvusIndex:
         return SearchStatistics(self._store, statistics, pending, size)
 
     def _plan_replay(self, tool_id: int, copy: ToolCopy | None) -> Replay:
-        return plan_replay(self._store, tool_id, INDEX_NAME, copy.stamp if copy else None, with_dates=True)
+        return self._follower.plan_replay(tool_id, copy.stamp if copy else None)
 
     def _local_view(
         self, tool_ids: Sequence[int], without_vectors: Sequence[int], failure: IndexFailure

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bunko.indexes.milvus.statistics import dimension_of
-from bunko.records import QueryTerm
+from bunko.types.records import QueryTerm
 
 # A word has at most a handful of translations and synonyms that count.
 _MAX_VECTORS = 8

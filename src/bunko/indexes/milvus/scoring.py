@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from bunko.indexes.milvus.chunks import Part, ScoredChunk, contain_grams, count_terms
-from bunko.records import GRAM_WEIGHT, QueryTerm, Ranking
+from bunko.types.records import GRAM_WEIGHT, QueryTerm, Ranking
 
 if TYPE_CHECKING:
     import numpy.typing as npt

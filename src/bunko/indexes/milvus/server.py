@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from bunko.errors import IndexFailure, SettingsError
 from bunko.indexes.milvus.clients import close_client, open_client
 from bunko.indexes.options import MilvusOptions
-from bunko.remote import strip_credentials
+from bunko.runtime.installation import install_command
+from bunko.runtime.remote import strip_credentials
 
 T = TypeVar("T")
 # What a row has besides its vectors. `note` is empty but in the rows that say what a collection holds.
@@ -25,6 +26,7 @@ _RELEASED = re.compile(r"released|not loaded|call load\(\)|collection not load",
 _TOKEN_REJECTED = re.compile(r"unauthenticated|auth check|permission", re.IGNORECASE)
 _DISK_FULL = re.compile(r"no space left|disk quota|disk is full|disk full|file too large", re.IGNORECASE)
 _MIN_VERSION = (2, 5)
+_RECONNECT_SECONDS = 0.1
 _FIRST_DELAY_SECONDS = 0.5  # before the second attempt of a write
 
 
@@ -170,7 +172,7 @@ class MilvusServer:
         indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
         if dimension:
             schema.add_field("dense", DataType.FLOAT_VECTOR, dim=dimension)
-            # In a file with 100,000 rows, AUTOINDEX finds a third of the nearest ones, whatever is asked for.
+            # In a file with 100,000 rows, AUTOINDEX finds a third of the nearest ones, for any limit.
             indexes.add_index("dense", index_type="FLAT" if self.is_file else "AUTOINDEX", metric_type="IP")
         client.create_collection(
             name,
@@ -195,17 +197,25 @@ class MilvusServer:
             return self._client
 
     def _open_client(self) -> Any:
-        client = open_client(self._options, is_file=self.is_file)
-        try:
-            if not self.is_file:
-                self._check_version(str(client.get_server_version(timeout=self._options.timeout)))
-        except BaseException:
-            close_client(client, self._options, is_file=self.is_file)
-            raise
-        return client
+        """Return a client of a server that answers; for a moment after a failure, gRPC itself says that it is away."""
+        deadline = time.monotonic() + self._options.timeout
+        while True:
+            client = None
+            try:
+                client = open_client(self._options, is_file=self.is_file)
+                if not self.is_file:
+                    self._check_version(str(client.get_server_version(timeout=self._options.timeout)))
+                return client
+            except BaseException as error:
+                if client is not None:
+                    close_client(client, self._options, is_file=self.is_file)
+                is_away = isinstance(error, Exception) and "UNAVAILABLE" in _rpc_status(_rpc_cause(error))
+                if not is_away or time.monotonic() > deadline:
+                    raise
+            time.sleep(_RECONNECT_SECONDS)
 
     def _disconnect(self, client: Any) -> None:
-        """Connect anew at the next request: after a failure, gRPC would wait for up to two minutes by itself."""
+        """Connect again at the next request: after a failure, gRPC would wait for up to two minutes by itself."""
         with self._lock:
             if self._client is not client:
                 return  # another thread was faster
@@ -246,14 +256,15 @@ class MilvusServer:
         except IndexFailure:
             raise
         except Exception as error:  # pymilvus raises errors of its own, of gRPC, and plain ones
-            failure = self._explain(error, timeout)
+            cause = _rpc_cause(error)
+            failure = self._explain(cause, timeout)
             # After a request that took too long, others may go on.
-            if client is not None and failure.is_away and "DEADLINE_EXCEEDED" not in _rpc_status(error):
+            if client is not None and failure.is_away and "DEADLINE_EXCEEDED" not in _rpc_status(cause):
                 self._disconnect(client)
             raise failure from error
 
     def _explain(self, error: Exception, timeout: float) -> IndexFailure:
-        """Return what went wrong in one sentence, and what to do."""
+        """Return a sentence about the failure, and a remedy."""
         status = _rpc_status(error)
         text = error.details() if hasattr(error, "details") else getattr(error, "message", "") or error
         detail = " ".join(str(text).split())
@@ -264,7 +275,7 @@ class MilvusServer:
             return IndexFailure(
                 f"The Milvus Lite file {self.location} cannot be opened: {detail}",
                 hint="One process can open it at a time; for several, run a server and set milvus.uri to its URL. If"
-                " milvus-lite is missing: pip install 'bunko[milvus-lite]'.",
+                f" milvus-lite is missing: {install_command('milvus-lite')}.",
                 is_away=True,
             )
         if "UNAUTHENTICATED" in status or _TOKEN_REJECTED.search(detail):
@@ -293,6 +304,12 @@ class MilvusServer:
             f"Milvus at {self.location} failed: {detail or type(error).__name__}",
             hint="Check the log of the server, its version (2.5 or newer) and its free disk space.",
         )
+
+
+def _rpc_cause(error: Exception) -> Exception:
+    """Return gRPC's error where pymilvus only says that it cannot connect; else the error itself."""
+    causes = (error, error.__cause__, error.__context__)
+    return next((cause for cause in causes if isinstance(cause, Exception) and _rpc_status(cause)), error)
 
 
 def _rpc_status(error: Exception) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 from bunko.indexes.milvus.dimensions import KeyKind, chunk_dimensions, dimensions
 from bunko.indexes.term_weights import term_idfs
 from bunko.protocols import Store
-from bunko.records import QueryTerm, ToolStatistics
 from bunko.text import ngrams
+from bunko.types.records import QueryTerm, ToolStatistics
 
 if TYPE_CHECKING:
     from bunko.indexes.milvus.chunks import ScoredChunk

@@ -28,8 +28,8 @@ from bunko.indexes.milvus.statistics import SearchStatistics, dimension_of
 from bunko.indexes.moments import Moments
 from bunko.indexes.nearest_sentence import best_sentence
 from bunko.indexes.term_weights import countable_terms, idf
-from bunko.records import EMPTY_RANKING, GRAM_WEIGHT, NearestRows, QueryTerm, Ranking, SentenceMatch
-from bunko.timing import timer
+from bunko.runtime.timing import timer
+from bunko.types.records import EMPTY_RANKING, GRAM_WEIGHT, NearestRows, QueryTerm, Ranking, SentenceMatch
 
 if TYPE_CHECKING:
     import numpy.typing as npt

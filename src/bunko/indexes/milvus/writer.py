@@ -10,33 +10,30 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from bunko.errors import IndexFailure
-from bunko.failpoints import reach_failpoint
 from bunko.indexes.milvus.accumulator import StatisticsAccumulator
 from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
 from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, chunk_dimensions, sparse_vector
 from bunko.indexes.milvus.filters import date_number
 from bunko.indexes.milvus.packed_moments import dimension_of
 from bunko.indexes.milvus.server import MAX_PATH_BYTES, MAX_RESULTS, MAX_TAG_BYTES, MAX_TAGS, MilvusServer
-from bunko.indexes.replica import announce_change, announce_copy, batches, forget_copy, plan_replay
+from bunko.indexes.replica import Follower, batches
 from bunko.protocols import Store
-from bunko.records import ChunkRow, StoredChunk
+from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.timing import timer
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
-from bunko.timing import timer
+from bunko.types.records import StoredChunk
 
 _log = logging.getLogger("bunko.index")
 
-# The name under which the library notes the stamps of its copies.
-INDEX_NAME = "milvus"
-# Documents whose chunks are in memory at a time, rows in a request (about 10 kB each), and ids in an expression.
-_DOCUMENT_BATCH, _ROW_BATCH, _ID_BATCH = 50, 200, 200
-_READ_BATCH = 200
+# Rows in a request (about 10 kB each), and ids in an expression.
+_ROW_BATCH, _ID_BATCH = 200, 200
 _MAX_REMOVALS = 10_000  # recorded in the store before they are forgotten
 _DEFAULT_LENGTH = 200.0  # terms of a chunk, before any is known
 
@@ -44,8 +41,8 @@ _DEFAULT_LENGTH = 200.0  # terms of a chunk, before any is known
 class CopyWriter:
     """Writes the chunks of tools from the store to Milvus; nothing is embedded again."""
 
-    def __init__(self, store: Store, server: MilvusServer, copies: ToolCopies) -> None:
-        self._store, self._server, self._copies = store, server, copies
+    def __init__(self, store: Store, follower: Follower, server: MilvusServer, copies: ToolCopies) -> None:
+        self._store, self._follower, self._server, self._copies = store, follower, server, copies
 
     def update(self, tool_id: int) -> None:
         """Replay the changes since the copy of a tool was stamped, or fill it from scratch."""
@@ -60,14 +57,13 @@ class CopyWriter:
         reach_failpoint("index.deleted")
         if copy is not None:
             self._store.index_statistics.clear(tool_id, copy.stamp.copy)
-            forget_copy(self._store, tool_id, INDEX_NAME, copy.stamp)
+            self._follower.forget_copy(tool_id, copy.stamp)
 
     def _fill(self, tool_id: int, dimension: int, old: ToolCopy | None) -> None:
-        """Make the copy and the statistics of a tool anew."""
+        """Replace the copy and the statistics of a tool."""
         self.delete(tool_id, old)
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, None)
-        stamp = announce_copy(self._store, tool_id, INDEX_NAME)
-        reach_failpoint("index.announced")
+        replay = self._follower.plan_replay(tool_id, None)
+        stamp = self._follower.announce_copy(tool_id)
         copy = self._copies.create(tool_id, dimension, stamp)
         reach_failpoint("index.created")
         accumulator = StatisticsAccumulator()
@@ -81,7 +77,7 @@ class CopyWriter:
     def _replay(self, tool_id: int, copy: ToolCopy) -> bool:
         """Apply changes to the copy and the statistics; return False if the copy must be filled from scratch."""
         stamp = copy.stamp
-        replay = plan_replay(self._store, tool_id, INDEX_NAME, stamp, with_dates=True)
+        replay = self._follower.plan_replay(tool_id, stamp)
         statistics = self._store.index_statistics.get(tool_id, stamp.copy)
         if (
             replay.from_scratch
@@ -94,11 +90,10 @@ class CopyWriter:
         if not replay.is_worthwhile(stamp):
             return True
         # The statistics may be ahead of the copy: a crash came between the two.
-        uncounted = plan_replay(self._store, tool_id, INDEX_NAME, stamp._replace(generation=statistics.generation))
+        uncounted = self._follower.plan_replay(tool_id, stamp._replace(generation=statistics.generation))
         if uncounted.from_scratch:
             return False
-        new_stamp = announce_change(self._store, tool_id, INDEX_NAME, stamp, replay.generation)
-        reach_failpoint("index.announced")
+        new_stamp = self._follower.announce_change(tool_id, stamp, replay.generation)
         accumulator = StatisticsAccumulator(statistics)
         if not self._subtract(tool_id, copy, uncounted.removed, statistics.generation, accumulator):
             return False
@@ -165,7 +160,7 @@ class CopyWriter:
     ) -> None:
         """Write the rows of documents, and add those of `uncounted_ids` to the statistics."""
         uncounted, dimension = set(uncounted_ids), copy.dimension
-        for chunks, rows in self._read_documents(document_ids):
+        for chunks, rows in self._follower.read_chunks(document_ids):
             vectors = _stack_vectors(chunks, dimension)
             gram_keys = _gram_keys(chunks)
             lengths = [int(chunk.term_counts.sum()) for chunk in chunks]
@@ -197,17 +192,6 @@ class CopyWriter:
                 [lengths[position] for position in counted],
                 vectors[counted] if dimension else None,
             )
-
-    def _read_documents(self, document_ids: Sequence[int]) -> Iterator[tuple[list[StoredChunk], dict[int, ChunkRow]]]:
-        """Yield the chunks of documents in batches; reads are short, so that searches can go on."""
-        for batch in batches(document_ids, _DOCUMENT_BATCH):
-            rows: dict[int, ChunkRow] = {}
-            with self._store.read_transaction():
-                chunks = list(self._store.changes.chunks_of(batch))
-                for part in batches(chunks, _READ_BATCH):
-                    rows |= self._store.documents.chunks([chunk.chunk_id for chunk in part])
-            if chunks:
-                yield chunks, rows
 
 
 def _documents_expression(tool_id: int, document_ids: Sequence[int]) -> str:

@@ -22,7 +22,8 @@ from bunko.errors import BunkoError, ClusterError, SettingsError
 from bunko.ingest.cluster.tasks import EmbeddedTexts, PreparedBatch, Task, component_versions
 from bunko.ingest.cluster.worker import WorkerProcess, run_on_worker
 from bunko.ingest.preparer import CANCEL_SECONDS
-from bunko.temporary_files import TemporaryFolder
+from bunko.runtime.installation import install_command
+from bunko.runtime.temporary_files import TemporaryFolder
 
 _CONNECT_SECONDS = 5.0
 # A cluster starts a process for each client, at a port that another process may take at that moment. Depending on
@@ -181,7 +182,7 @@ def connect(on: str, workers: int | None) -> Iterator[Cluster]:
     """Connect to the Ray that `on` names: `ray` starts one for this import, the others are there already."""
     name = _check_place(on)
     if find_spec("ray") is None or (on.startswith("ray://") and find_spec("grpc") is None):
-        raise ClusterError("The package ray is not installed", hint='Install it with: pip install "bunko[ray]".')
+        raise ClusterError("The package ray is not installed", hint=f"Install it with: {install_command('ray')}.")
     if on != "ray":
         _check_reachable(os.environ.get("RAY_ADDRESS", "") if on == "ray:auto" else on, name)
     with ExitStack() as stack:
@@ -239,7 +240,7 @@ def _start(ray: Any, on: str, name: str, workers: int | None, folder: str) -> No
     if on == "ray:auto":
         options["address"] = "auto"
     elif on == "ray":
-        from bunko.workers import default_worker_count
+        from bunko.runtime.workers import default_worker_count
 
         options |= {
             "address": "local",

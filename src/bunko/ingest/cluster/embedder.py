@@ -45,6 +45,15 @@ class ClusterEmbedder:
         return self.name
 
     @property
+    def is_size_known(self) -> bool:
+        """Return true: a local model knows its size."""
+        return True
+
+    def setup_problem(self) -> str:
+        """Return why the embedder cannot be used here, or an empty string."""
+        return self._embedder.unavailable_reason()
+
+    @property
     def request_size(self) -> int:
         """Return the number of texts for one worker."""
         return self._embedder.batch_size
@@ -55,8 +64,8 @@ class ClusterEmbedder:
         return self.request_size * max(self._cluster.max_tasks() // 2, 1)
 
     def unavailable_reason(self) -> str:
-        """Return why the embedder cannot be used here, or an empty string."""
-        return self._embedder.unavailable_reason()
+        """Return the same: nobody else is needed."""
+        return self.setup_problem()
 
     def restore_size(self, name: str) -> None:
         """Do nothing: a local model knows its size."""

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from bunko.types import SentenceVectors, Vectors
 
 # The packages that decide about texts, terms and vectors: with another version, the same document may get others.
-_PACKAGES = (
-    "fugashi", "pypdfium2", "PyStemmer", "PyYAML", "selectolax", "sentencepiece", "tree-sitter", "unidic-lite",
-)  # fmt: skip
+_PACKAGES = ("fugashi", "pypdfium2", "PyStemmer", "PyYAML", "selectolax", "sentencepiece", "tree-sitter")
 
 # What reading a file returned, or the error that it raised.
 FileContent = tuple[bytes, SourceEntry] | BunkoError | OSError

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -20,14 +18,13 @@ from bunko.interfaces.api.events import EventFeed
 from bunko.interfaces.api.problems import RequestError, error_status, problem_of
 from bunko.interfaces.api.requests import parse_body, parse_query, read_body
 from bunko.interfaces.api.routes import all_endpoints
-from bunko.interfaces.http.authorization import caller_of
-from bunko.interfaces.page.language import Language, choose_language
+from bunko.interfaces.sender import caller_of, choose_language, is_local_user
 from bunko.interfaces.worker_threads import Workers
 from bunko.library.access import ASK_HINT
+from bunko.messages import Language
+from bunko.runtime.package_errors import find_package_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from bunko.interfaces.tools.registry import ToolRegistry
@@ -37,7 +34,7 @@ _log = logging.getLogger("bunko.api")
 
 # Requests that run at once; more wait a moment, then get an error. Long ones are on their own, so that searches never
 # wait for them.
-_MAX_CALLS, _MAX_LONG_CALLS, _MAX_WAIT_SECONDS = 40, 10, 10.0
+MAX_CALLS, MAX_LONG_CALLS, MAX_WAIT_SECONDS = 40, 10, 10.0
 _HEADERS = {
     "Cache-Control": "private, no-store",
     "X-Content-Type-Options": "nosniff",
@@ -46,22 +43,19 @@ _HEADERS = {
 _INTERNAL = RequestError("The request failed with an internal error", hint="See the log of the server.", status=500)
 
 
-def build_api(registry: ToolRegistry, *, is_local_user: Callable[[Request], bool] = lambda _: False) -> ASGIApp:
-    """Return the app of the API; whoever sends a request was checked before.
-
-    `is_local_user` says whether a request comes from whoever started this server, on the same machine.
-    """
-    return _Api(registry, is_local_user)
+def build_api(registry: ToolRegistry) -> ASGIApp:
+    """Return the app of the API; whoever sends a request was checked before."""
+    return _Api(registry)
 
 
 class _Api:
     """The API over a library."""
 
-    def __init__(self, registry: ToolRegistry, is_local_user: Callable[[Request], bool]) -> None:
-        self._registry, self._is_local_user = registry, is_local_user
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
         self._events = EventFeed(registry)
-        self._workers = Workers("requests", max_threads=_MAX_CALLS, max_wait_seconds=_MAX_WAIT_SECONDS)
-        self._long_workers = Workers("long requests", max_threads=_MAX_LONG_CALLS, max_wait_seconds=_MAX_WAIT_SECONDS)
+        self._workers = Workers("requests", max_threads=MAX_CALLS, max_wait_seconds=MAX_WAIT_SECONDS)
+        self._long_workers = Workers("long requests", max_threads=MAX_LONG_CALLS, max_wait_seconds=MAX_WAIT_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -72,9 +66,10 @@ class _Api:
             response = await self._answer(request)
         except BunkoError as error:
             response = _problem_response(error, choose_language(request))
-        except Exception:
-            _log.exception("%s failed", scope["path"])
-            response = _problem_response(_INTERNAL, choose_language(request))
+        except Exception as error:
+            package_error = find_package_error(error)
+            _log.log(logging.DEBUG if package_error else logging.ERROR, "%s failed", scope["path"], exc_info=True)
+            response = _problem_response(package_error or _INTERNAL, choose_language(request))
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -88,17 +83,18 @@ class _Api:
         if isinstance(match, list):
             raise _no_endpoint_error(path, match)
         endpoint, values = match
-        caller, is_local_user = caller_of(request, is_local=False), self._is_local_user(request)
-        self._check_rights(endpoint, caller, is_local_user=is_local_user)
+        caller, is_local = caller_of(request), is_local_user(request)
+        self._check_rights(endpoint, caller, is_local_user=is_local)
         arguments = values | await _read_arguments(endpoint, request)
         key = f"{path}?{request.scope['query_string'].decode('latin-1')}"
         known_tags = request.headers.get("if-none-match", "")
 
         def answer() -> tuple[Any, str]:
-            call = Call(self._registry.access(caller), self._registry.jobs, self._events, is_local_user)
-            if endpoint.has_etag:
-                return _answer_if_changed(endpoint, call, arguments, key, known_tags)
-            return endpoint.answer(call, **arguments), ""
+            call = Call(self._registry.access(caller), self._registry.jobs, self._events, is_local)
+            with call.library.hiding_places():
+                if endpoint.has_etag:
+                    return _answer_if_changed(endpoint, call, arguments, key, known_tags)
+                return endpoint.answer(call, **arguments), ""
 
         workers = self._long_workers if endpoint.is_long or endpoint.right == "write" else self._workers
         reply, etag = await workers.run(answer)
@@ -107,7 +103,7 @@ class _Api:
             return StreamingResponse(reply, 200, _HEADERS | {"X-Accel-Buffering": "no"}, "text/event-stream")
         if reply is None:
             return Response(status_code=304, headers=_HEADERS | headers)
-        return _json_response(reply, endpoint.status, headers)
+        return Response(_encode(reply), endpoint.status, _HEADERS | headers, media_type="application/json")
 
     def _check_rights(self, endpoint: Endpoint, caller: Caller, *, is_local_user: bool) -> None:
         if endpoint.needs_local_user and not is_local_user:
@@ -139,7 +135,7 @@ def _answer_if_changed(
     """Return the answer and its tag; no answer if the client has it already."""
     if known_tags:  # otherwise the answer itself imports changes
         tools = [arguments["tool"]] if "tool" in arguments else getattr(arguments.get("query"), "tool", [])
-        call.library.refresh(tuple(tools) or None)
+        call.library.documents.refresh(tuple(tools) or None)
     digest = hashlib.sha256(f"{key}\n{call.library.state()}".encode()).hexdigest()[:32]
     etag = f'W/"{digest}"'
     if etag in (tag.strip() for tag in known_tags.split(",")):
@@ -164,10 +160,6 @@ def _problem_response(error: BunkoError, language: Language) -> Response:
     headers = {**headers, "Content-Language": language}
     content = _encode(problem_of(error, language))
     return Response(content, error_status(error), _HEADERS | headers, media_type=problems.MEDIA_TYPE)
-
-
-def _json_response(reply: Any, status: int = 200, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
-    return Response(_encode(reply), status, {**_HEADERS, **headers}, media_type="application/json")
 
 
 def _encode(value: Any) -> bytes:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.api")
 
-_POLL_SECONDS = 0.5
+POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0  # so that proxies and clients see that the stream lives
 # A browser shares one stream among all tabs. A client opens it again when it ends.
-_MAX_STREAMS, _MAX_STREAMS_OF_CALLER, _MAX_STREAM_SECONDS = 100, 30, 3600.0
+_MAX_STREAMS, MAX_STREAMS_OF_CALLER, _MAX_STREAM_SECONDS = 100, 30, 3600.0
 _RETRY_MILLISECONDS = 3000
 
 
@@ -50,7 +50,7 @@ class EventFeed:
 
     def check_room(self, caller: Caller) -> None:
         """Raise an error if there are too many streams."""
-        if self._listeners.total() >= _MAX_STREAMS or self._listeners[caller] >= _MAX_STREAMS_OF_CALLER:
+        if self._listeners.total() >= _MAX_STREAMS or self._listeners[caller] >= MAX_STREAMS_OF_CALLER:
             raise LibraryBusy("Too many clients listen for events", hint="Close some, or ask for jobs instead.")
 
     async def stream(self, caller: Caller) -> AsyncIterator[str]:
@@ -97,7 +97,7 @@ class EventFeed:
                 _log.exception("Looking for events failed")
             finished_look, self._looked = self._looked, asyncio.Event()
             finished_look.set()
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     def _look(self, callers: list[Caller]) -> dict[Caller, _View]:
         jobs = self._registry.jobs

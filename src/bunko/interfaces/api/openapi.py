@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from bunko import __version__
 from bunko.interfaces.api import problems
 from bunko.interfaces.api.endpoint import PREFIX, Endpoint
 from bunko.interfaces.api.problems import ProblemFields
 from bunko.interfaces.api.routes import all_endpoints
+from bunko.version import __version__
 
 _REFERENCES = "#/components/schemas/{model}"
 # Every request can end with these: a wrong parameter, no valid token, not allowed, unknown, a foreign Host, too many

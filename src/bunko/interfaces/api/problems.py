@@ -9,8 +9,7 @@ from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from bunko.errors import BunkoError
-from bunko.interfaces.cli.language import translate_into
-from bunko.interfaces.page.language import Language
+from bunko.messages import Language, translate_into
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
@@ -25,6 +24,7 @@ STATUSES: Mapping[str, int] = {
     "query": 400,
     "embedder": 502,
     "model": 502,
+    "package": 503,
     "index": 503,
     "cluster": 502,
     "unknown": 404,
@@ -91,40 +91,40 @@ def validation_error(error: ValidationError, known_names: Sequence[str]) -> Requ
     if details["type"] == "extra_forbidden":
         names = ", ".join(known_names) or "none"
         return RequestError(f"There is no parameter {name[:80]!r}", hint=f"Use: {names}.", parameter=name[:80])
-    return RequestError(f"{name} {_describe(details)}", hint=_hint(details), parameter=name)
+    return RequestError(_describe(name, details), hint=_hint(details), parameter=name)
 
 
-def _describe(details: Any) -> str:
+def _describe(name: str, details: Any) -> str:
     context = details.get("ctx", {})
     match details["type"]:
         case "missing":
-            return "is missing"
+            return f"{name} is missing"
         case "greater_than_equal":
-            return f"must be at least {context['ge']:g}"
+            return f"{name} must be at least {context['ge']:g}"
         case "less_than_equal":
-            return f"must be at most {context['le']:g}"
+            return f"{name} must be at most {context['le']:g}"
         case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
-            return "must be a whole number"
+            return f"{name} must be a whole number"
         case "float_parsing" | "float_type" | "finite_number":
-            return "must be a number"
+            return f"{name} must be a number"
         case "bool_parsing" | "bool_type":
-            return "must be true or false"
+            return f"{name} must be true or false"
         case "string_type":
-            return "must be a text"
+            return f"{name} must be a text"
         case "literal_error":
-            return f"cannot be {str(details['input'])[:80]!r}"
+            return f"{name} must not be {str(details['input'])[:80]!r}"
         case "string_too_long":
-            return f"has more than {context['max_length']:,} characters"
+            return f"{name} has more than {context['max_length']:,} characters"
         case "too_long":
-            return f"has more than {context['max_length']:,} values"
+            return f"{name} has more than {context['max_length']:,} values"
         case "string_too_short" | "too_short":
-            return "is empty"
+            return f"{name} is empty"
         case "list_type":
-            return "must be a list"
+            return f"{name} must be a list"
         case "model_type" | "model_attributes_type" | "dict_type":
-            return "must be an object"
+            return f"{name} must be an object"
         case _:
-            return f"is not valid: {details['msg']}"
+            return f"{name} is not valid: {details['msg']}"
 
 
 def _hint(details: Any) -> str:

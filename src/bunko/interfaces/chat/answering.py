@@ -20,8 +20,8 @@ from bunko.library.library import Library
 from bunko.llm.ask import clean_answer
 from bunko.llm.client import describe_failure
 from bunko.llm.turns import ChatServer
-from bunko.observer import Observer
-from bunko.remote import RemoteEndpoint, RemoteFailure
+from bunko.runtime.observer import Observer
+from bunko.runtime.remote import RemoteEndpoint, RemoteFailure
 from bunko.search.plain_sentences import is_refusal
 from bunko.search.request import SearchRequest
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence, CitationState
@@ -149,6 +149,8 @@ class Answerer:
     def _with_tool_names(self, sources: Sequence[AnswerSource]) -> list[AnswerSource]:
         """Return sources with the real names of the library's tools; a model sees names that every model accepts."""
         names = {alias: name for name, alias in self._library.assistant_names().items()}
+        if len(names) == 1:
+            names[""] = next(iter(names.values()))  # results do not name the only tool
         return [
             source if source.server else replace(source, tool=names.get(source.tool, source.tool)) for source in sources
         ]

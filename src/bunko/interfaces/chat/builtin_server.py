@@ -31,8 +31,9 @@ class BuiltinServer:
         self.name, self._registry, self._caller = name, registry, caller or local_caller("chat")
 
     async def tools(self) -> list[ServerTool]:
-        """Return the current tools of the registry."""
-        definitions = await anyio.to_thread.run_sync(lambda: self._registry.tools(self._caller), abandon_on_cancel=True)
+        """Return the current tools of the registry that the caller may know."""
+        caller = CURRENT_CALLER.get() or self._caller
+        definitions = await anyio.to_thread.run_sync(lambda: self._registry.tools(caller), abandon_on_cancel=True)
         return [ServerTool(tool.name, tool.description, tool.input_schema, tool.read_only) for tool in definitions]
 
     async def call(self, tool: ServerTool, arguments: Mapping[str, Any], timeout: float) -> ToolOutput:

@@ -13,7 +13,7 @@ from pathlib import Path
 from bunko.interfaces.chat.private_files import write_private
 from bunko.interfaces.chat.server_config import ServerConfig
 from bunko.library.paths import user_data_folder
-from bunko.remote import strip_credentials
+from bunko.runtime.remote import strip_credentials
 
 _log = logging.getLogger("bunko.chat")
 
@@ -29,7 +29,7 @@ def is_allowed(path: Path, servers: Sequence[ServerConfig], approve: Approve) ->
     """Return whether a list of servers may be used; a list that has changed since is asked about again."""
     if not servers:
         return True
-    key, digest = os.path.realpath(path), _digest(path)
+    key, digest = os.path.realpath(path), hashlib.sha256(path.read_bytes()).hexdigest()
     allowed = _read_allowed()
     if allowed.get(key) == digest:
         return True
@@ -55,10 +55,6 @@ def describe_server(server: ServerConfig) -> list[str]:
     if server.variables:
         lines.append(f"it is given your {', '.join(server.variables)}")
     return lines
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _allowed_path() -> Path:

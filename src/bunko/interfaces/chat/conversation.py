@@ -19,7 +19,7 @@ from bunko.interfaces.chat.mcp_manager import MCPManager, OfferedTool
 from bunko.interfaces.chat.servers import MCPServerError
 from bunko.interfaces.chat.sources import ShownSources
 from bunko.llm.turns import Message, RequestedCall, Turn, rejects_tools
-from bunko.remote import RemoteFailure
+from bunko.runtime.remote import RemoteFailure
 from bunko.text.token_count import estimate_tokens
 from bunko.types.answers import AnswerSource
 
@@ -111,7 +111,7 @@ class Conversation:
         model: ChatModelServer,
         tools: MCPManager,
         *,
-        limits: ChatLimits = ChatLimits(),  # noqa: B008 - it cannot change
+        limits: ChatLimits = ChatLimits(),
         allowed_tools: Sequence[str] = (),  # patterns of tools with side effects that may be called
         confirmed_tools: Sequence[str] = (),  # and of those that may be called after the user has agreed
         offers_tools: bool = True,  # False: the library is searched once for each question

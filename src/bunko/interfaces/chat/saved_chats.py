@@ -22,7 +22,7 @@ from bunko.types.answers import AnswerSource
 _log = logging.getLogger("bunko.chat")
 
 _VERSION = 1
-_MAX_CHATS = 100  # of a library; the oldest are deleted
+MAX_CHATS = 100  # of a library; the oldest are deleted
 _MAX_FILE_BYTES = 20_000_000
 _CITATION = re.compile(r"\s?\[\+?\d{1,3}\]")
 
@@ -100,7 +100,7 @@ class SavedChats:
         }
         try:
             write_private(self._folder / f"{chat.name}.json", json.dumps(content, ensure_ascii=False, indent=1))
-            for path in self._paths()[_MAX_CHATS:]:
+            for path in self._paths()[MAX_CHATS:]:
                 path.unlink(missing_ok=True)
         except (OSError, UnicodeEncodeError) as error:
             _log.warning("The conversation was not saved: %s", error)

@@ -57,7 +57,9 @@ def load_server_configs(path: Path, environment: Mapping[str, str] = os.environ)
         try:
             server = _parse_entry(name, entry, environment)
             if server is not None:
-                server = replace(server, written=_written(entry), variables=_variables(entry))
+                words = [str(entry.get("command", "")), *entry.get("args", [])]
+                variables = tuple(sorted(set(_VARIABLE.findall(json.dumps(entry)))))
+                server = replace(server, written=str(entry.get("url") or " ".join(words)), variables=variables)
         except ValueError as error:
             problems.append(f"The MCP server {name} is not used: {error}. See {path}.")
         else:
@@ -114,14 +116,6 @@ def _parse_entry(name: str, entry: Any, environment: Mapping[str, str]) -> Serve
         raise ValueError("cwd is not a text")
     expanded = tuple(_expand(argument, environment) for argument in args)
     return ServerConfig(name, transport, command, expanded, _texts_by_name(entry, "env", environment), cwd)
-
-
-def _written(entry: Mapping[str, Any]) -> str:
-    return str(entry.get("url") or " ".join([str(entry.get("command", "")), *entry.get("args", [])]))
-
-
-def _variables(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(sorted(set(_VARIABLE.findall(json.dumps(entry)))))
 
 
 def _text(entry: Mapping[str, Any], key: str, environment: Mapping[str, str]) -> str:

@@ -38,6 +38,15 @@ _STDERR_LINES = 20
 _MAX_STDERR_LINE = 400
 
 
+def has_client() -> bool:
+    """Return whether the package is there that other MCP servers are reached with."""
+    try:
+        from mcp import Client  # noqa: F401 - version 1 has none
+    except ImportError:
+        return False
+    return True
+
+
 class ServerConnection:
     """A server behind a command or a URL; `run` keeps it connected until it is cancelled."""
 

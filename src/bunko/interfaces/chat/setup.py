@@ -13,6 +13,7 @@ from bunko.interfaces.chat.consent import Approve, is_allowed, refuse
 from bunko.interfaces.chat.conversation import ChatLimits
 from bunko.interfaces.chat.mcp_manager import MCPManager, connect_servers
 from bunko.interfaces.chat.server_config import ServerConfig, ServerConfigs, load_server_configs
+from bunko.interfaces.chat.server_connection import has_client
 from bunko.interfaces.chat.servers import ToolServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.audit import local_caller
@@ -38,6 +39,13 @@ class ChatTools:
     manager: MCPManager | None  # None: mcp.enabled is false
     problems: tuple[str, ...] = ()
     library_servers: frozenset[str] = frozenset()  # the names under which this library itself is offered
+    library_manager: MCPManager | None = None  # of this library alone
+
+    def limited_to(self, rights: Rights) -> ChatTools:
+        """Return the tools for somebody with these rights; other servers know nothing of them."""
+        if rights.reads_all or self.manager is None:
+            return self
+        return ChatTools(self.library_manager, (), frozenset((_BUILTIN.name,)), self.library_manager)
 
 
 @asynccontextmanager
@@ -80,18 +88,33 @@ async def _connect(library: Library, configs: ServerConfigs, rights: Rights = AL
     caller = replace(local_caller("chat"), rights=rights)
     external = [config for config in configs.servers if config.transport != "builtin"]
     builtin = frozenset(config.name for config in configs.servers if config.transport == "builtin")
+    problems = configs.problems
+    if external and not has_client():
+        names = ", ".join(config.name for config in external)
+        problems = (
+            *problems,
+            f"These MCP servers are not used, because the package mcp is missing or older than version 2: {names}. "
+            'Install it with: pip install "bunko[chat]".',
+        )
+        external = []
     try:
         async with connect_servers(external, start_timeout=settings.start_timeout) as connections:
             servers: dict[str, ToolServer] = {name: BuiltinServer(registry, name, caller) for name in builtin}
             servers |= {connection.name: connection for connection in connections}
             manager = MCPManager(
-                [servers[config.name] for config in configs.servers],
+                [servers[config.name] for config in configs.servers if config.name in servers],
                 call_timeout=settings.call_timeout,
                 max_output_chars=settings.max_output_chars,
                 digests_path=_digests_path(library.paths) if external else None,
                 own_servers=builtin,
             )
-            yield ChatTools(manager, configs.problems, builtin)
+            library_manager = MCPManager(
+                [BuiltinServer(registry, _BUILTIN.name, caller)],
+                call_timeout=settings.call_timeout,
+                max_output_chars=settings.max_output_chars,
+                own_servers=(_BUILTIN.name,),
+            )
+            yield ChatTools(manager, problems, builtin, library_manager)
     finally:
         registry.jobs.stop_all()  # the library belongs to the caller
 
@@ -108,17 +131,8 @@ def list_folders(paths: LibraryPaths) -> list[Path]:
     The list names commands to run, so that none is read from a folder of documents, which somebody else may write.
     """
     folders = [Path.cwd(), paths.folder, user_config_folder()]
-    documents = paths.docs_dir
-    return [folder for folder in folders if documents is None or not _is_inside(folder, documents)]
-
-
-def _is_inside(folder: Path, documents: Path) -> bool:
-    return folder.resolve().is_relative_to(documents.resolve())
-
-
-def _own_folders(paths: LibraryPaths) -> set[Path]:
-    """Return the folders whose lists are the user's own: anything else may have come with a download."""
-    return {folder.resolve() for folder in (paths.folder, user_config_folder())}
+    documents = paths.docs_dir and paths.docs_dir.resolve()
+    return [folder for folder in folders if documents is None or not folder.resolve().is_relative_to(documents)]
 
 
 def load_list(
@@ -130,7 +144,8 @@ def load_list(
     path: such a file is about every folder, and what lies in this one may have come with a download.
     """
     path, folders = library.settings.mcp.servers_config, list_folders(library.paths)
-    own_folders = _own_folders(library.paths)
+    # The lists in these are the user's own: anything else may have come with a download.
+    own_folders = {folder.resolve() for folder in (library.paths.folder, user_config_folder())}
     relative = Path(path).expanduser() if path else DEFAULT_SERVERS_FILE
     is_chosen = path is not None and (relative.is_absolute() or path in map(environment.get, _LIST_VARIABLES))
     candidates = {folder: folder / relative for folder in folders if (folder / relative).exists()}

@@ -75,12 +75,8 @@ def _key(source: AnswerSource) -> tuple[str, ...]:
 def _label(source: AnswerSource) -> str:
     """Return the number of a source, its place, and what is known about it: its headings or title, and its date."""
     about = " > ".join(source.headings) or source.title
-    return " | ".join(
-        filter(
-            None,
-            [f"[{source.number}] {single_line(source.citation)}", single_line(about), single_line(source.stated_date)],
-        )
-    )
+    facts = map(single_line, (source.citation, about, source.author, source.stated_date))
+    return f"[{source.number}] " + " | ".join(filter(None, facts))
 
 
 def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:
@@ -91,7 +87,7 @@ def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:
         text = (result.get("content") or result.get("text")) if isinstance(result, dict) else None
         if isinstance(text, str) and result.get("citation"):
             yield {
-                "tool": _tool_name(result),
+                "tool": _tool_name(result) or str(structured.get("tool") or ""),
                 "uri": _document_uri(result),
                 "citation": str(result["citation"]),
                 "text": text,
@@ -101,6 +97,7 @@ def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:
                 "headings": _headings(result),
                 "date": str(result.get("date") or ""),
                 "trust": str(result.get("trust") or ""),
+                "author": str(result.get("author") or ""),
             }
 
 
@@ -121,7 +118,8 @@ def _headings(result: Mapping[str, Any]) -> tuple[str, ...]:
     headings = result.get("headings") or result.get("heading_path")
     if isinstance(headings, list):
         return tuple(map(str, headings))
-    return (str(result["heading"]),) if result.get("heading") else ()
+    heading = str(result.get("heading") or "").strip("#*= ")  # as in the source, with its marks
+    return (heading,) if heading else ()
 
 
 def _fence(note: str, blocks: list[tuple[str, str]]) -> str:

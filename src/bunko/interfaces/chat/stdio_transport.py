@@ -5,6 +5,7 @@ The client of the SDK does the same, but keeps whatever a server writes before t
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     _Outgoing = MemoryObjectReceiveStream[SessionMessage]
     _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 
-_MAX_MESSAGE_BYTES = 10_000_000  # a result with pictures has a few million
+MAX_MESSAGE_BYTES = 10_000_000  # a result with pictures has a few million
 _STOP_SECONDS = 2.0  # for a server to end by itself, and again after it was told to
 _FLUSH_SECONDS = 0.5
 _POLL_SECONDS = 0.01
@@ -83,8 +84,8 @@ async def _read_messages(
                     await _deliver(bytes(line + end), messages)
                     line.clear()
                 line += rest
-                if len(line) > _MAX_MESSAGE_BYTES:
-                    on_flood(f"it wrote a message of more than {_MAX_MESSAGE_BYTES // 1_000_000} MB")
+                if len(line) > MAX_MESSAGE_BYTES:
+                    on_flood(f"it wrote a message of more than {MAX_MESSAGE_BYTES // 1_000_000} MB")
                     _signal_group(process, signal.SIGKILL)
                     return
 
@@ -124,11 +125,17 @@ async def _stop(process: Process) -> None:
             break
         _signal_group(process, number)
     await _has_ended(process)
-    # Output that was not read keeps asyncio's transport open, and closing the streams does not end it.
-    transport = getattr(getattr(process, "_process", None), "_transport", None)
-    if transport is not None:
-        with suppress(PermissionError, ProcessLookupError):
-            transport.close()
+    with suppress(PermissionError, ProcessLookupError):
+        transport_of(process).close()
+
+
+def transport_of(process: Process) -> asyncio.SubprocessTransport:
+    """Return the transport of asyncio, which output that was not read keeps open: closing the streams does not end it.
+
+    No documentation promises these names; docs/dependencies.md lists them.
+    """
+    transport: asyncio.SubprocessTransport = process._process._transport  # type: ignore[attr-defined]
+    return transport
 
 
 async def _has_ended(process: Process) -> bool:

@@ -9,7 +9,7 @@ from unicodedata import east_asian_width
 
 import click
 
-from bunko.interfaces.cli.language import language, translate
+from bunko.messages import language, translate
 
 _MIN_WIDTH = 20
 _MAX_FIRST_COLUMN = 30
@@ -72,16 +72,6 @@ class TranslatedFormatter(click.HelpFormatter):
                 self.write(f"{indent}{name}{' ' * (first_width - name_width)}{lines[0]}".rstrip() + "\n")
             for line in lines[1:]:
                 self.write(f"{indent}{' ' * first_width}{line}\n")
-
-
-class CommandGroup(click.Group):
-    """A group whose help has the whole first sentence of each command; click would cut it to one line."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands."""
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, first_sentence(command)) for name, command in commands if command])
 
 
 def first_sentence(command: click.Command) -> str:

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bunko import __version__
-from bunko.errors import BunkoError, SettingsError
+from bunko.errors import BunkoError, PackageError, SettingsError
+from bunko.interfaces.cli.command_group import CommandGroup, describe_click_error, show_click_error
 from bunko.interfaces.cli.help_formatter import TranslatedFormatter
-from bunko.interfaces.cli.language import detect_language, translate
+from bunko.interfaces.cli.language import detect_language
 from bunko.interfaces.cli.output import OutputError, discard_output, prepare_streams
+from bunko.interfaces.cli.terminal.printing import json_text, print_stderr
+from bunko.messages import translate
+from bunko.version import __version__
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -27,7 +30,7 @@ COMMANDS = {
     "audit": "Show who changed the library, when, how, and with what result.",
     "build": "Import memos into the library, or update them.",
     "chat": "Talk about your documents, with sources.",
-    "config": "Show the current settings and where each comes from.",
+    "config": "Show the settings and where each comes from, or change one.",
     "completion": "Print a script that completes commands in your shell.",
     "connect": "Connect an assistant: print or write its configuration.",
     "embedders": "List the embedders and what each one needs, or test one.",
@@ -74,8 +77,22 @@ GROUPS = {
     "Maintenance": ("config", "embedders", "models", "reembed", "index", "move", "doctor", "init", "completion"),
 }
 
-# A module name cannot be a Python keyword or contain a dash.
-_COMMAND_MODULES = {"import": "import_tools", "init-test-db": "init_test_db", "import-pack": "import_pack"}
+# `python -m bunko --docs-dir DIR` is `bunko serve --docs-dir DIR`, as other servers for a folder are started.
+_SERVER_OPTIONS = ("--docs-dir", "--data-dir", "--verbose", "-v")
+
+# Where a command is that is not called `command` in a module with its name.
+_COMMAND_PLACES = {
+    "completion": "help:completion",
+    "export": "pack:export",
+    "import": "import_tools:command",
+    "import-pack": "pack:import_pack",
+    "init-test-db": "evaluate:init_test_db",
+    "open": "get:open_document",
+    "recent": "ls:recent",
+    "reembed": "import_tools:reembed",
+    "reindex": "import_tools:reindex",
+    "tags": "ls:tags",
+}
 
 # Every error code has its own exit code, so that scripts can tell errors apart. 2 is a usage or settings error.
 EXIT_CODES = {
@@ -100,11 +117,13 @@ EXIT_CODES = {
     "moved": 19,
     "cluster": 20,
     "model": 21,
+    "package": 22,
 }
 INTERRUPTED_EXIT_CODE = 130
+_ENDED_BY_INTERRUPT = ("find", "ui")  # Ctrl-C is how people leave them, also while they start
 
 
-class LazyCommands(click.Group):
+class LazyCommands(CommandGroup):
     """A group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -115,8 +134,8 @@ class LazyCommands(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
-        module = _COMMAND_MODULES.get(cmd_name, cmd_name)
-        command: click.Command = import_module(f"bunko.interfaces.cli.{module}").command
+        module, _, attribute = _COMMAND_PLACES.get(cmd_name, f"{cmd_name}:command").partition(":")
+        command: click.Command = getattr(import_module(f"bunko.interfaces.cli.commands.{module}"), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -129,10 +148,12 @@ class LazyCommands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; without any, show at a terminal how to begin."""
         if not args and sys.stdout.isatty():
-            from bunko.interfaces.cli.help import start_page
+            from bunko.interfaces.cli.commands.help import start_page
 
             click.echo(start_page(ctx))
             ctx.exit()
+        if args and args[0].partition("=")[0] in _SERVER_OPTIONS and not COMMANDS.keys() & set(args[2:]):
+            args = ["serve", *args]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -143,19 +164,6 @@ class LazyCommands(click.Group):
             CompletionItem(name, help=text) for name, text in sorted(COMMANDS.items()) if name.startswith(incomplete)
         ]
         return commands + click.Command.shell_complete(self, ctx, incomplete)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; for an unknown name, suggest the closest one."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            from difflib import get_close_matches
-
-            matches = get_close_matches(args[0], COMMANDS, n=1)
-            suggestion = f" Did you mean {matches[0]!r}?" if matches else ""
-            raise click.UsageError(error.message + suggestion, ctx) from error
 
 
 @click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -187,42 +195,62 @@ def _check_unicode(arguments: list[str]) -> None:
             ) from None
 
 
-def _run(arguments: list[str]) -> int:
-    """Run a command and return its exit code; an error is a message on stderr, with --json also an object on stdout."""
-    try:
-        _check_unicode(arguments)
-        exit_code = bunko.main(args=arguments, prog_name="bunko", standalone_mode=False)
-        return exit_code if isinstance(exit_code, int) else 0
-    except BunkoError as error:
-        from bunko.interfaces.cli.options import print_stderr
-
-        print_stderr(f"{translate('Error')}: {translate(error.message)}")
-        if error.hint:
-            print_stderr(error.hint)
-        _print_json_error(arguments, error.code, error.message, error.hint)
-        return EXIT_CODES[error.code]
-    except click.ClickException as error:
-        from bunko.interfaces.cli.usage_errors import show_click_error
-
+def _report(error: BaseException, arguments: list[str]) -> int:
+    """Return the exit code of an error: a message on stderr, with --json also an object on stdout; a bug is raised."""
+    if isinstance(error, BunkoError):
+        return _report_error(error, arguments)
+    if isinstance(error, click.ClickException):
         show_click_error(error)
         usage = error.ctx if isinstance(error, click.UsageError) else None
         code = "usage" if isinstance(error, click.UsageError) else "error"
         hint = f"Run: {usage.command_path} --help." if usage else ""
-        _print_json_error(arguments, code, error.format_message().rstrip("."), hint)
+        _print_json_error(arguments, code, describe_click_error(error).rstrip("."), hint)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        if arguments and arguments[0] in _ENDED_BY_INTERRUPT:
+            click.echo(translate("Stopped."), err=True)
+            return 0
         click.echo(translate("Interrupted. Finished work is saved; run the command again to continue."), err=True)
         _print_json_error(arguments, "interrupted", "Interrupted", "Run the command again to continue.")
         return INTERRUPTED_EXIT_CODE
+    if isinstance(error, BrokenPipeError | OutputError):
+        raise error
+    from bunko.runtime.package_errors import find_package_error
+    from bunko.runtime.packages import used_packages
+
+    packages = used_packages()
+    wrong = next((package for package in packages if package.problem and not package.extra), None)
+    package_error = find_package_error(error)
+    if package_error is None and wrong is not None:
+        package_error = PackageError(wrong.problem, hint=wrong.remedy)
+    if package_error is not None and not {"-v", "--verbose"}.intersection(arguments):
+        return _report_error(package_error, arguments)
+    # Below the traceback, because often they are the cause of a bug.
+    for package in packages:
+        if package.problem:
+            error.add_note(f"{package.problem}. {package.remedy}")
+        elif package.is_newer:
+            text = f"{package.name} {package.version} is newer than {package.tested_version}, which was tested."
+            error.add_note(text)
+    raise error
+
+
+def _report_error(error: BunkoError, arguments: list[str]) -> int:
+    """Print an error, and return its exit code."""
+    # A name in it may have a line break; a line of ours begins at the margin.
+    message = translate(error.message).replace("\n", "\n  ")
+    print_stderr(f"{translate('Error')}: {message}")
+    if error.hint:
+        print_stderr(error.hint)
+    _print_json_error(arguments, error.code, error.message, error.hint)
+    return EXIT_CODES[error.code]
 
 
 def _print_json_error(arguments: list[str], code: str, message: str, hint: str) -> None:
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" in options or "--format=json" in options or ("--format", "json") in pairwise(options):
-        import json
-
         # On one line, because some commands print an object per line.
-        click.echo(json.dumps({"error": {"code": code, "message": message, "hint": hint}}, ensure_ascii=False))
+        click.echo(json_text({"error": {"code": code, "message": message, "hint": hint}}))
 
 
 def main(arguments: list[str] | None = None) -> Any:
@@ -230,13 +258,17 @@ def main(arguments: list[str] | None = None) -> Any:
     # Our matrix products are small: on a busy machine, a second BLAS thread spins and costs milliseconds of waiting.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     prepare_streams()
-    detect_language()
     click.Context.formatter_class = TranslatedFormatter
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        exit_code = _run(arguments)
+        try:
+            detect_language()
+            _check_unicode(arguments)
+            exit_code = bunko.main(args=arguments, prog_name="bunko", standalone_mode=False)
+        except (Exception, KeyboardInterrupt) as error:
+            exit_code = _report(error, arguments)
         sys.stdout.flush()
-        if exit_code:
+        if isinstance(exit_code, int) and exit_code:
             sys.exit(exit_code)
     except BrokenPipeError:
         # The reader of our output has exited (| head); flushing at exit would only raise again.

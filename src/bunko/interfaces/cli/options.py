@@ -1,22 +1,26 @@
-"""Options and output helpers that all commands share."""
+"""The options that all commands share."""
 
 from __future__ import annotations
 
 import functools
-import json
+import inspect
 import logging
 import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from bunko.interfaces.cli.help_formatter import cell_count
-from bunko.interfaces.cli.language import set_language, translate
+from bunko.errors import QueryError, SourceError
+from bunko.interfaces.cli.terminal.printing import escape_controls, print_stderr
+from bunko.messages import set_language, translate
+from bunko.readers.encoding import decode
+from bunko.text.tags import normalise_tag
+from bunko.types.records import Filter
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
@@ -24,21 +28,20 @@ if TYPE_CHECKING:
     from bunko.settings import LoadedSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
-# All control characters except tab and newline.
-_CONTROL_REPLACEMENTS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "\ufffd")
 
 
 @dataclass(slots=True)
 class SharedOptions:
     """The values of the options that all commands share."""
 
-    library: Path | None
-    database: Path | None
-    docs_dir: Path | None
-    data_dir: Path | None
-    config: Path | None
-    as_json: bool
-    verbose: bool
+    library: Path | None = None
+    database: Path | None = None
+    docs_dir: Path | None = None
+    data_dir: Path | None = None
+    config: Path | None = None
+    as_json: bool = False
+    verbose: bool = False
+    _printed: set[str] = field(default_factory=set, init=False)  # notices about the current folder
 
     def names_library(self) -> bool:
         """Return whether an option names the library or folder to use."""
@@ -67,9 +70,11 @@ class SharedOptions:
             environ=os.environ,
             flags=flags,
             config=self.config,
+            current_folder=current_folder(),
             all_providers=all_providers,
         )
         set_language(loaded.settings.display.language)
+        self._print_once(loaded.current_folder_notices)
         return loaded
 
     def configure_logging(self) -> None:
@@ -85,15 +90,23 @@ class SharedOptions:
             self.library_paths(),
             environ=os.environ,
             config=self.config,
+            current_folder=current_folder(),
             create=create,
             read_only=read_only,
             allow_moved=allow_moved,
         )
         _configure_logging(self.verbose, debug=library.settings.log.debug)
         set_language(library.settings.display.language)
+        self._print_once(library.current_folder_notices)
         for notice in library.notices:
             print_stderr(notice)
         return library
+
+    def _print_once(self, notices: Sequence[str]) -> None:
+        for notice in notices:
+            if notice not in self._printed:
+                self._printed.add(notice)
+                print_stderr(notice)
 
     def library_flags(self, library: Library) -> str:
         """Return the options, after a space, with which a suggested command opens this library; often none."""
@@ -110,12 +123,51 @@ class _PathType(click.Path):
         return super().convert(value, param, ctx)
 
 
+class _LibraryOption(click.Option):
+    """An option with a second name from another program, which help does not show."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the first name and the help."""
+        names, self.opts = self.opts, self.opts[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
+
+
 PATH = _PathType(path_type=Path)
 TEXT_PATH = _PathType()
 
 
+def gather_options(options_class: Callable[..., object], name: str = "options") -> Callable[[F], F]:
+    """Let a command take the options that a dataclass has as fields as one argument of that type."""
+    names = tuple(inspect.signature(options_class).parameters)
+
+    def gather(values: dict[str, Any]) -> None:
+        values[name] = options_class(**{field: values.pop(field) for field in names if field in values})
+
+    return lambda command: _gather_first(command, gather)
+
+
+def _gather_first(command: F, gather: Callable[[dict[str, Any]], None]) -> F:
+    """Let a command gather some of its values into one before it runs, and before what it gathers already."""
+    gatherers: list[Callable[[dict[str, Any]], None]] = getattr(command, "gatherers", [])
+    gatherers.insert(0, gather)
+    if len(gatherers) > 1:
+        return command
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **values: Any) -> Any:
+        for each in gatherers:
+            each(values)
+        return command(*arguments, **values)
+
+    run.gatherers = gatherers  # type: ignore[attr-defined]
+    return cast("F", run)
+
+
 def shared_options(command: F) -> F:
-    """Add the shared options to a command, which reads them with `pop_shared_options`."""
+    """Add the shared options to a command, which takes them as `shared`."""
     command = library_options(command)
     for option in reversed(
         (
@@ -131,10 +183,16 @@ def shared_options(command: F) -> F:
 
 def library_options(command: F) -> F:
     """Add the shared options without those for a folder with its own index."""
+    command = gather_options(SharedOptions, "shared")(command)
     for option in reversed(
         (
             click.option(
-                "--library", type=PATH, metavar="DIR", help="Library folder. [$BUNKO_LIBRARY, or your data folder]"
+                "--library",
+                "--index-dir",
+                cls=_LibraryOption,
+                type=PATH,
+                metavar="DIR",
+                help="Library folder. [$BUNKO_LIBRARY, or your data folder]",
             ),
             click.option("--database", type=PATH, metavar="FILE", help="Library in a single file."),
             click.option(
@@ -216,18 +274,48 @@ def names_option(help_text: str) -> Callable[[F], F]:
     )
 
 
-def pop_shared_options(options: dict[str, Any]) -> SharedOptions:
-    """Remove the shared options from a command's arguments and return them."""
-    return SharedOptions(**{name: options.pop(name, None) for name in SharedOptions.__dataclass_fields__})
+def filter_options(command: F) -> F:
+    """Add the options that choose documents by tag and date; the command takes a filter of them as `where`."""
+
+    def gather(values: dict[str, Any]) -> None:
+        tags = tuple(map(normalise_tag, values.pop("tags")))
+        values["where"] = Filter(tags=tags, since=values.pop("since") or "", until=values.pop("until") or "")
+
+    filtered = _gather_first(command, gather)
+    for option in reversed(
+        (
+            click.option(
+                "--tag",
+                "tags",
+                multiple=True,
+                metavar="TAG",
+                help="Only documents with this tag; may be repeated.",
+            ),
+            click.option(
+                "--since",
+                metavar="DATE",
+                help="Only documents from this date on: 2024-01-15, 2024-01, yesterday, last month, or 2w for two"
+                " weeks ago.",
+            ),
+            click.option("--until", metavar="DATE", help="Only documents up to this date."),
+        )
+    ):
+        filtered = option(filtered)
+    return filtered
+
+
+def current_folder() -> Path | None:
+    """Return the current folder, or None if it was deleted."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
 
 
 def read_words(words: Sequence[str]) -> str:
     """Return the words of a query as one text; a single - stands for standard input."""
     if tuple(words) != ("-",):
         return " ".join(words)
-    from bunko.errors import QueryError, SourceError
-    from bunko.readers.encoding import decode
-
     try:
         text, _ = decode(sys.stdin.buffer.read())
     except SourceError as error:
@@ -240,65 +328,19 @@ def read_words(words: Sequence[str]) -> str:
 
 def complete_tool_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the tool names that a shell may complete to."""
-    location = {name: ctx.params.get(name) for name in ("library", "database", "docs_dir", "data_dir", "config")}
-    return [name for name in find_tool_names(**location) if name.startswith(incomplete)]
+    get = ctx.params.get
+    shared = SharedOptions(get("library"), get("database"), get("docs_dir"), get("data_dir"), get("config"))
+    return [name for name in find_tool_names(shared) if name.startswith(incomplete)]
 
 
-def find_tool_names(**location: Any) -> list[str]:
+def find_tool_names(shared: SharedOptions) -> list[str]:
     """Return the names of a library's tools; none, without an error, if there is no library. Nothing is created."""
     from bunko.library.tool_names import tool_names
 
-    options = dict.fromkeys(("library", "database", "docs_dir", "data_dir", "config")) | location
     try:
-        paths = SharedOptions(**options, as_json=False, verbose=False).library_paths()
-        return tool_names(paths, environ=os.environ, config=options["config"])
+        return tool_names(shared.library_paths(), environ=os.environ, config=shared.config)
     except Exception:  # an error message would garble the command line that is being typed
         return []
-
-
-def print_json(value: Any) -> None:
-    """Print a value as indented JSON."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
-
-
-def print_stderr(message: str) -> None:
-    """Print a message that is not part of the answer to stderr, in the user's language."""
-    click.echo(replace_controls(translate(message)), err=True)
-
-
-def say(message: str) -> None:
-    """Print a message for people to stdout, in the user's language."""
-    click.echo(replace_controls(translate(message)))
-
-
-def print_labelled(values: Mapping[str, str], *, in_language: bool = True) -> None:
-    """Print values below each other after their labels, in the user's language unless a program reads them."""
-    labels = [f"{translate(label) if in_language else label}:" for label in values]
-    width = max(map(cell_count, labels))
-    for label, value in zip(labels, values.values(), strict=True):
-        click.echo(replace_controls(f"{label}{' ' * (width - cell_count(label))} {value}"))
-
-
-def confirm(question: str) -> bool:
-    """Ask a question on stderr, in the user's language, and return whether the answer is yes."""
-    return click.confirm(replace_controls(translate(question)), err=True)
-
-
-def replace_controls(text: str) -> str:
-    """Replace control characters, so that a document or file name cannot control the terminal."""
-    return text.translate(_CONTROL_REPLACEMENTS)
-
-
-def escape_controls(text: str) -> str:
-    """Escape everything in a file name that would end a line or column, or control the terminal."""
-    return "".join(
-        repr(char)[1:-1] if ord(char) < 32 or 126 < ord(char) < 160 or char in "\u2028\u2029" else char for char in text
-    )
-
-
-def is_terminal() -> bool:
-    """Return whether stdout is a terminal that can draw; a pipe gets plain text."""
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 class _LogFormatter(logging.Formatter):
@@ -306,7 +348,7 @@ class _LogFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802, its name in the standard library
         """Return the line of a record."""
-        record.message = translate(record.message)
+        record.message = escape_controls(translate(record.message))
         return super().formatMessage(record)
 
 

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
-
-
 class OutputError(OSError):
     """What a command prints could not be written; a reader that has gone away is a `BrokenPipeError` instead."""
 
@@ -22,8 +19,12 @@ class OutputError(OSError):
 class _OutputFile(io.FileIO):
     """A standard stream whose write errors can be told from those of other files."""
 
+    is_discarded = False
+
     def write(self, data: ReadableBuffer, /) -> int:
         """Write bytes to the stream."""
+        if self.is_discarded:
+            return memoryview(data).nbytes
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -35,12 +36,16 @@ class _OutputFile(io.FileIO):
 class _ClosedOutput(io.RawIOBase):
     """The stream of a command that was started with its stdout closed."""
 
+    is_discarded = False
+
     def writable(self) -> bool:
         """Return that writing may be tried."""
         return True
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Raise: there is nowhere to write to."""
+        if self.is_discarded:
+            return memoryview(data).nbytes
         raise OutputError(errno.EBADF, os.strerror(errno.EBADF))
 
 
@@ -76,19 +81,12 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def find_output_error(group: BaseExceptionGroup[BaseException]) -> OutputError | None:
-    """Return the write error among the errors of a server that copies its stdout, or None."""
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            return find_output_error(error)
-        if isinstance(error, OSError) and error.errno in _WRITE_ERRORS:
-            return OutputError(error.errno, error.strerror)
-    return None
-
-
 def discard_output() -> None:
     """Drop what is still buffered: writing it at exit would fail again."""
     if isinstance(sys.stdout, io.TextIOWrapper) and isinstance(sys.stdout.buffer, io.BufferedWriter):
+        # The stream is flushed when it is freed, too, and since Python 3.14 that failure would be printed.
+        if isinstance(sys.stdout.buffer.raw, _OutputFile | _ClosedOutput):
+            sys.stdout.buffer.raw.is_discarded = True
         sys.stdout = _null_stream()
 
 

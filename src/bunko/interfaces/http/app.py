@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 
 import uvicorn
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
-from bunko.activity import set_listener
-from bunko.interfaces.http.authorization import Authorizer, TokenGuard, is_local_user
+from bunko.interfaces.http.authorization import Authorizer, TokenGuard
 from bunko.interfaces.http.client_logs import limit_client_logs
 from bunko.interfaces.http.connections import LimitedConnection
 from bunko.interfaces.http.endpoints import CountRequests, MetricsPage, PathEndpoint, answer_health, answer_readiness
-from bunko.interfaces.http.host_check import HostCheck, allowed_addresses
+from bunko.interfaces.http.host_check import HostCheck, allowed_names
 from bunko.interfaces.http.limits import BodyLimit, RateLimit
 from bunko.interfaces.http.metrics import ServerMetrics
 from bunko.interfaces.http.parts import ALL_PARTS, Part, PartRouter
@@ -25,13 +23,13 @@ from bunko.interfaces.http.response_headers import ResponseHeaders
 from bunko.interfaces.http.sessions import LoginLinks
 from bunko.interfaces.http.sign_in import SignIn
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.runtime.activity import set_listener
 
-_MAX_SESSIONS = 1000  # of clients that went away without ending theirs
-_SESSION_IDLE_SECONDS = 1800.0
 _MAX_HEADER_BYTES = 16_384
-_KEEP_ALIVE_SECONDS = 5  # between two requests
+KEEP_ALIVE_SECONDS = 5  # between two requests
 _BACKLOG = 128  # connections that wait to be accepted
-_SHUTDOWN_SECONDS = 5  # for calls that still run
+SHUTDOWN_SECONDS = 5  # for calls that still run
+_DRAIN_SECONDS = 30  # the same in one of several workers; their supervisor waits less if all of them end
 
 
 def build_app(
@@ -51,10 +49,9 @@ def build_app(
     A stateless app keeps no sessions of MCP, so that any of several processes can answer each request. `links` lets
     whoever started the process sign in. Without `requests_per_second`, callers may send as many as they like.
     """
-    addresses = allowed_addresses(host, allowed_hosts)
     metrics, readiness = metrics or ServerMetrics(), Readiness(registry)
     authorizer = Authorizer(registry, token, links)
-    app: ASGIApp = PartRouter(_build_parts(registry, parts, addresses, host=host, stateless=stateless))
+    app: ASGIApp = PartRouter(_build_parts(registry, parts, stateless=stateless))
     # Behind the token: from behind a proxy on the same machine, every client seems to be on loopback.
     app = PathEndpoint(app, "/metrics", MetricsPage(metrics, registry, readiness).answer)
     if requests_per_second:
@@ -70,31 +67,21 @@ def build_app(
     # In front of it: load balancers have no token. They learn nothing but a sentence that names nothing.
     app = PathEndpoint(app, "/readyz", partial(answer_readiness, readiness))
     app = PathEndpoint(app, "/healthz", answer_health)
-    return CountRequests(ResponseHeaders(HostCheck(app, addresses)), metrics)
+    return CountRequests(ResponseHeaders(HostCheck(app, allowed_names(host, allowed_hosts))), metrics)
 
 
-def _build_parts(
-    registry: ToolRegistry,
-    names: Collection[Part],
-    addresses: TransportSecuritySettings,
-    *,
-    host: str,
-    stateless: bool,
-) -> dict[Part, ASGIApp]:
+def _build_parts(registry: ToolRegistry, names: Collection[Part], *, stateless: bool) -> dict[Part, ASGIApp]:
     """Return the parts that are on; what the others need is not even imported."""
     parts: dict[Part, ASGIApp] = {}
     if "mcp" in names:
         from bunko.interfaces.mcp.server import BunkoServer
+        from bunko.interfaces.mcp.streamable_http import build_mcp
 
-        server = BunkoServer(registry, is_local=False, keeps_sessions=not stateless)
-        parts["mcp"] = server.streamable_http_app(
-            transport_security=addresses, host=host, max_sessions=_MAX_SESSIONS,
-            session_idle_timeout=_SESSION_IDLE_SECONDS, stateless_http=stateless,
-        )  # fmt: skip
+        parts["mcp"] = build_mcp(BunkoServer(registry, keeps_sessions=not stateless), stateless=stateless)
     if "api" in names:
         from bunko.interfaces.api.app import build_api
 
-        parts["api"] = build_api(registry, is_local_user=is_local_user)
+        parts["api"] = build_api(registry)
     if "page" in names:
         from bunko.interfaces.page.app import build_page
 
@@ -113,10 +100,12 @@ def serve_http(
     shared_folder: Path | None = None,
     links: LoginLinks | None = None,
     requests_per_second: float = 0.0,
+    note_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve HTTP clients on a listening socket until stopped.
 
-    One of several workers, which share the socket and a folder for their metrics, keeps no sessions of MCP.
+    One of several workers, which share the socket and a folder for their metrics, keeps no sessions of MCP. It calls
+    `note_ready` once it can answer searches.
     """
     metrics = ServerMetrics(shared_folder)
     app = build_app(
@@ -124,10 +113,23 @@ def serve_http(
         stateless=shared_folder is not None, metrics=metrics, links=links, requests_per_second=requests_per_second,
     )  # fmt: skip
     set_listener(metrics)
-    build_server(app).run(sockets=[listener])
+    readiness, is_ready = Readiness(registry), False
+
+    async def check_ready() -> None:
+        nonlocal is_ready
+        if not is_ready and not await readiness.problem():
+            is_ready = True
+            note_ready()
+
+    server = build_server(app) if shared_folder is None else build_server(app, _DRAIN_SECONDS, check_ready)
+    server.run(sockets=[listener])
 
 
-def build_server(app: ASGIApp) -> uvicorn.Server:
+def build_server(
+    app: ASGIApp,
+    end_seconds: int = SHUTDOWN_SECONDS,
+    each_second: Callable[[], Awaitable[None]] | None = None,
+) -> uvicorn.Server:
     """Return the server of an app, with limits for its clients."""
     # h11 is always installed and trims header values as HTTP requires; httptools, which may be installed, does not.
     config = uvicorn.Config(
@@ -136,8 +138,10 @@ def build_server(app: ASGIApp) -> uvicorn.Server:
         ws="none",
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
         backlog=_BACKLOG,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=end_seconds,
+        callback_notify=each_second,
+        timeout_notify=1,
         log_level="warning",
         access_log=False,
     )

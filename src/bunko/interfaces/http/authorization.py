@@ -5,23 +5,19 @@ from __future__ import annotations
 import hmac
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import anyio
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bunko.errors import AccessDenied, BunkoError
+from bunko.errors import BunkoError
 from bunko.interfaces.http.host_check import WRONG_ORIGIN
-from bunko.interfaces.http.listener import LOOPBACK_HOSTS
 from bunko.interfaces.http.parts import part_of
 from bunko.interfaces.http.refusals import asks_for_page, refuse
 from bunko.interfaces.http.sessions import (
@@ -30,14 +26,13 @@ from bunko.interfaces.http.sessions import (
     is_same_origin,
     is_sent_by_another_page,
     parse_session,
-    session_cookie,
 )
+from bunko.interfaces.http.token_loader import TokenLoader
+from bunko.interfaces.sender import IDENTITY_KEY, ClientIdentity, session_cookie
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.worker_threads import Workers
-from bunko.library.access import ASK_HINT
 from bunko.library.audit import local_caller
 from bunko.library.tokens import TOKEN_PREFIX, find_token, is_expired, token_digest
-from bunko.timing import now
 from bunko.types.access import Caller, Token
 
 _log = logging.getLogger("bunko.mcp")
@@ -45,49 +40,12 @@ _log = logging.getLogger("bunko.mcp")
 # Of the one token that `bunko serve` reads or creates. No token of a library has a space in its name.
 SERVER_CALLER = Caller("server token", "http", is_owner=True)
 
-_IDENTITY_KEY = "bunko.identity"  # of the scope of a request
-_FRESH_SECONDS = 1.0  # how soon a revoked token is refused
-_LISTEN_SECONDS = 1.0  # between two checks of a token whose client listens for changes
+LISTEN_SECONDS = 1.0  # between two checks of a token whose client listens for changes
 _USED_SECONDS = 60.0  # between two records of when a token was used
 _LOG_SECONDS = 1.0  # between two lines about refused requests
 _MAX_THREADS, _MAX_WAIT_SECONDS = 4, 10.0
 _CHALLENGE = 'Bearer realm="bunko"'
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-
-
-@dataclass(frozen=True, slots=True)
-class ClientIdentity:
-    """Who sends a request, and by what."""
-
-    caller: Caller
-    token: Token | None = None  # of the library
-    is_local_user: bool = False
-
-
-def caller_of(request: Any, *, is_local: bool) -> Caller:
-    """Return who sent a request: to a server for this machine only, whoever started this process."""
-    if is_local:
-        return local_caller("stdio")
-    return _identity_of(request).caller
-
-
-def is_local_user(request: Any) -> bool:
-    """Return whether whoever started this server sent a request, on the same machine and by a link of `bunko ui`."""
-    client = request.scope.get("client") or ("",)
-    return _identity_of(request).is_local_user and client[0] in LOOPBACK_HOSTS
-
-
-def find_identity(scope: Scope) -> ClientIdentity | None:
-    """Return who sends a request, or None for one that anybody may send."""
-    identity = scope.get(_IDENTITY_KEY)
-    return identity if isinstance(identity, ClientIdentity) else None
-
-
-def _identity_of(request: Any) -> ClientIdentity:
-    identity = find_identity(request.scope) if request is not None else None
-    if identity is None:
-        raise AccessDenied("Nobody has checked who sends this request", hint=ASK_HINT)
-    return identity
 
 
 class Authorizer:
@@ -97,9 +55,7 @@ class Authorizer:
         self._registry, self._server_digest = registry, token_digest(server_token)
         self._sessions, self._links = Sessions(server_token), links
         self._local_sessions = Sessions(links.secret) if links is not None else None
-        self._tokens: list[Token] = []
-        self._loaded_at = -_FRESH_SECONDS
-        self._loading = anyio.Lock()
+        self._tokens = TokenLoader(lambda: registry.library().tokens.all())
         self._used_at: dict[str, float] = {}
         self._workers = Workers("checks of tokens", max_threads=_MAX_THREADS, max_wait_seconds=_MAX_WAIT_SECONDS)
 
@@ -109,8 +65,7 @@ class Authorizer:
             return ClientIdentity(SERVER_CALLER)
         if not text.startswith(TOKEN_PREFIX):  # no reason to read the library
             return None
-        await self._load_tokens()
-        return _identity_by(find_token(self._tokens, text))
+        return _identity_by(await self._tokens.find(lambda tokens: find_token(tokens, text)))
 
     async def find_session(self, value: str) -> ClientIdentity | None:
         """Return whose session this is, or None if it has ended or its token is no longer valid."""
@@ -123,8 +78,9 @@ class Authorizer:
             return ClientIdentity(local_caller("http"), is_local_user=True) if is_valid else None
         if session.kind == "server":
             return ClientIdentity(SERVER_CALLER) if self._sessions.is_valid(session, self._server_digest) else None
-        await self._load_tokens()
-        token = next((token for token in self._tokens if token.name == session.name), None)
+        token = await self._tokens.find(
+            lambda tokens: next((token for token in tokens if token.name == session.name), None)
+        )
         if token is None or is_expired(token) or not self._sessions.is_valid(session, token.digest):
             return None
         return _identity_by(token)
@@ -152,15 +108,7 @@ class Authorizer:
             return
         self._used_at[token.name] = time.monotonic()
         with suppress(BunkoError):
-            await self._workers.run(self._registry.library().store.tokens.mark_used, token.name, now())
-
-    async def _load_tokens(self) -> None:
-        """Read the tokens, at most once a second however many requests there are."""
-        async with self._loading:
-            started_at = time.monotonic()
-            if started_at - self._loaded_at >= _FRESH_SECONDS:
-                self._tokens = await self._workers.run(lambda: self._registry.library().store.tokens.all())
-                self._loaded_at = started_at
+            await self._workers.run(self._registry.library().tokens.mark_used, token)
 
 
 def _identity_by(token: Token | None) -> ClientIdentity | None:
@@ -227,10 +175,8 @@ class TokenGuard:
         if session and is_sent_by_another_page(scope):
             return refuse(scope, 403, "wrong_origin", WRONG_ORIGIN, "Reload the page, or send a bearer token.")
         await self._authorizer.mark_used(identity)
-        # The SDK compares the user with the one who opened the session: nobody can use the session of another.
-        user = AuthenticatedUser(AccessToken(token="", client_id=identity.caller.name, scopes=[]))
-        scope = {**scope, _IDENTITY_KEY: identity, "user": user}
-        if identity.token is None or not _only_listens(scope):
+        scope = {**scope, IDENTITY_KEY: identity}
+        if identity.token is None or not only_listens(scope):
             await self._app(scope, receive, send)
             return None
         return await self._serve_while_valid(find, scope, receive, send)
@@ -249,7 +195,7 @@ class TokenGuard:
 
             async def end_with_token() -> None:
                 while True:
-                    await anyio.sleep(_LISTEN_SECONDS)
+                    await anyio.sleep(LISTEN_SECONDS)
                     with suppress(BunkoError):  # a library that is away revokes nothing
                         if await find() is None:
                             tasks.cancel_scope.cancel()
@@ -282,8 +228,8 @@ class TokenGuard:
         self._logged_at, self._unlogged = time.monotonic(), 0
 
 
-def _only_listens(scope: Scope) -> bool:
-    """Return whether a request opens a stream of changes; the SDK refuses one whose header names another method."""
+def only_listens(scope: Mapping[str, Any]) -> bool:
+    """Return whether a request opens a stream of changes; MCP refuses one whose header names another method."""
     return scope["method"] == "GET" or (b"mcp-method", b"subscriptions/listen") in scope["headers"]
 
 

@@ -10,8 +10,9 @@ from starlette.requests import ClientDisconnect
 
 from bunko.text.labels import clean_label
 
+CLIENT_LOG = "bunko.http.clients"
 # Their warnings are about requests, and some quote them: anybody can cause them, also without a token.
-_LOGGERS = ("mcp.server.transport_security", "mcp.server.streamable_http", "uvicorn.error")
+LOGGERS = (CLIENT_LOG, "uvicorn.error")
 _SECONDS = 1.0  # between two warnings of a logger
 _MAX_CHARS = 200
 
@@ -43,8 +44,8 @@ class ClientLogFilter(logging.Filter):
 
 
 def limit_client_logs() -> None:
-    """Limit the logs of the packages that handle requests."""
-    for name in _LOGGERS:
+    """Limit the logs about requests."""
+    for name in LOGGERS:
         logger = logging.getLogger(name)
         for old in [old for old in logger.filters if isinstance(old, ClientLogFilter)]:
             logger.removeFilter(old)

@@ -10,13 +10,15 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_HEADER_SECONDS = 10.0  # for the head of a request, from the connection or its first byte on
-_NEW_SECONDS = 1.0  # in which a client sends its request: others that wait longer make room before it
-_BODY_SECONDS = 30.0  # for the rest of a request, which has at most 4 MiB
-_REFUSED_SECONDS = 2.0  # for the rest of a request that was already refused
-_STALLED_SECONDS = 60.0  # for a client to read on, or to answer its network
+from bunko.interfaces.http.authorization import only_listens
+
+HEADER_SECONDS = 10.0  # for the head of a request, from the connection or its first byte on
+NEW_SECONDS = 1.0  # in which a client sends its request: others that wait longer make room before it
+BODY_SECONDS = 30.0  # for the rest of a request, which has at most 4 MiB
+REFUSED_SECONDS = 2.0  # for the rest of a request that was already refused
+STALLED_SECONDS = 60.0  # for a client to read on, or to answer its network
 # One assistant needs two or three. Many systems allow a process 1,024 open files.
-_MAX_CONNECTIONS = 256
+MAX_CONNECTIONS = 256
 _BUSY_RESPONSE = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 26\r\nConnection: close\r\n"
     b"Retry-After: 5\r\n\r\nToo many open connections\n"
@@ -49,7 +51,7 @@ class LimitedConnection(H11Protocol):
         # asyncio does this only for sockets of its own. Without it, the second part of a reply waits 40 ms for the
         # client to acknowledge the first.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _detect_vanished_client(transport)
+        detect_vanished_client(transport)
         self._watch_request()
 
     def data_received(self, data: bytes) -> None:
@@ -79,7 +81,7 @@ class LimitedConnection(H11Protocol):
         """Give a client that does not read some time."""
         super().pause_writing()
         if self._stall_timer is None:
-            self._stall_timer = self.loop.call_later(_STALLED_SECONDS, self.transport.abort)
+            self._stall_timer = self.loop.call_later(STALLED_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
         """The client has read on."""
@@ -94,9 +96,9 @@ class LimitedConnection(H11Protocol):
         if is_over or self.transport.is_closing():
             pass
         elif state is h11.IDLE and self.timeout_keep_alive_task is None:
-            seconds = _HEADER_SECONDS
+            seconds = HEADER_SECONDS
         elif state is h11.SEND_BODY:
-            seconds = _REFUSED_SECONDS if self.cycle.response_complete else _BODY_SECONDS
+            seconds = REFUSED_SECONDS if self.cycle.response_complete else BODY_SECONDS
         phase = (state, seconds)
         if phase == self._phase:
             return
@@ -113,10 +115,10 @@ class LimitedConnection(H11Protocol):
             for other in self.connections
             if isinstance(other, LimitedConnection) and not other.transport.is_closing()
         ]
-        if len(open_connections) < _MAX_CONNECTIONS:
+        if len(open_connections) < MAX_CONNECTIONS:
             return True
         idle = [other for other in open_connections if other.cycle is None or other.cycle.response_complete]
-        newest = time.monotonic() - _NEW_SECONDS
+        newest = time.monotonic() - NEW_SECONDS
         waiting = [other for other in idle if other._idle_since < newest]
         candidates = (
             waiting
@@ -137,17 +139,17 @@ class LimitedConnection(H11Protocol):
         """Return whether the client only listens: the answer has begun, and goes on."""
         cycle = self.cycle
         is_answering = cycle is not None and cycle.response_started and not cycle.response_complete
-        return is_answering and self.scope["method"] == "GET"
+        return is_answering and only_listens(self.scope)
 
 
-def _detect_vanished_client(transport: asyncio.Transport) -> None:
+def detect_vanished_client(transport: asyncio.Transport) -> None:
     """Let the system end a connection whose client has gone without a word, where it can."""
     connection = transport.get_extra_info("socket")
     options = {
         "TCP_KEEPIDLE": 30,
         "TCP_KEEPINTVL": 10,
         "TCP_KEEPCNT": 3,
-        "TCP_USER_TIMEOUT": int(_STALLED_SECONDS * 1000),
+        "TCP_USER_TIMEOUT": int(STALLED_SECONDS * 1000),
     }
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in options.items():

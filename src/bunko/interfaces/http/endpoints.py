@@ -10,9 +10,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bunko.errors import BunkoError
-from bunko.interfaces.http.authorization import caller_of
 from bunko.interfaces.http.metrics import LibraryState, ServerMetrics
 from bunko.interfaces.http.readiness import Readiness
+from bunko.interfaces.sender import caller_of
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.worker_threads import Workers
 
@@ -58,7 +58,7 @@ class MetricsPage:
 
     async def answer(self, request: Request) -> Response:
         """Return all metrics; they count the searches and changes of all tools, so only to those who may read them."""
-        if not caller_of(request, is_local=False).rights.reads_all:
+        if not caller_of(request).rights.reads_all:
             return PlainTextResponse(
                 "This token may not read the metrics: it needs the right to read all tools.\n", 403
             )
@@ -76,10 +76,10 @@ class MetricsPage:
 def _library_state(registry: ToolRegistry) -> LibraryState:
     library = registry.library()
     states = [tool_state.state for tool_state in library.index.status()]
-    generation = library.store.generation()
+    generation = library.storage.generation()
     return LibraryState(
         is_ready=True,
-        store=library.store.kind,
+        store=library.storage.kind,
         index=library.index.kind,
         generation=generation,
         index_lag=max((generation - state.generation for state in states if not state.is_current), default=0),

@@ -9,9 +9,9 @@ from time import monotonic
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bunko.interfaces.http.authorization import find_identity
 from bunko.interfaces.http.parts import part_of
 from bunko.interfaces.http.refusals import refuse
+from bunko.interfaces.sender import find_identity
 
 MAX_BODY_BYTES = 1024 * 1024  # what a person types or pastes into a form
 _BURST_SECONDS = 10.0  # of requests that may come at once

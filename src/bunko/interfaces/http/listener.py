@@ -5,8 +5,7 @@ from __future__ import annotations
 import socket
 
 from bunko.errors import SettingsError
-
-LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+from bunko.interfaces.sender import LOOPBACK_HOSTS
 
 
 def open_listening_socket(host: str, port: int, *, allow_remote: bool) -> socket.socket:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bunko import __version__
-from bunko.activity import ImportResult, SearchResult
 from bunko.interfaces.http.parts import part_of
+from bunko.runtime.activity import ImportResult, SearchResult
+from bunko.version import __version__
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

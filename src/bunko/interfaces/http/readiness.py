@@ -12,9 +12,9 @@ from bunko.interfaces.worker_threads import Workers
 
 _log = logging.getLogger("bunko.mcp")
 
-_MAX_SECONDS = 3.0  # for an answer; load balancers wait for five or ten
+MAX_SECONDS = 3.0  # for an answer; load balancers wait for five or ten
 # Anybody may ask, so that asking often must not cost anything.
-_CACHE_SECONDS = 1.0
+CACHE_SECONDS = 1.0
 
 
 class Readiness:
@@ -22,7 +22,7 @@ class Readiness:
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
-        self._workers = Workers("checks", max_threads=1, max_wait_seconds=_MAX_SECONDS)
+        self._workers = Workers("checks", max_threads=1, max_wait_seconds=MAX_SECONDS)
         self._check: asyncio.Task[str] | None = None
         self._checked_at = 0.0
         self._logged = ""
@@ -33,10 +33,10 @@ class Readiness:
         The sentence names no host, path or tool: whoever asks may have no token. The details are logged.
         """
         check = self._check
-        if check is None or (check.done() and time.monotonic() - self._checked_at > _CACHE_SECONDS):
+        if check is None or (check.done() and time.monotonic() - self._checked_at > CACHE_SECONDS):
             check = self._check = asyncio.create_task(self._run_check())
-        done, _ = await asyncio.wait({check}, timeout=_MAX_SECONDS)
-        return check.result() if done else f"The library has not answered within {_MAX_SECONDS:.0f} seconds"
+        done, _ = await asyncio.wait({check}, timeout=MAX_SECONDS)
+        return check.result() if done else f"The library has not answered within {MAX_SECONDS:.0f} seconds"
 
     async def _run_check(self) -> str:
         try:
@@ -57,11 +57,7 @@ class Readiness:
         """Do what every search does first; return what is wrong, for everybody and for the log."""
         library = self._registry.library()
         try:
-            if not library.store.files.still_exist():
-                return "The library does not answer", f"{library.store.location} is gone or does not answer"
-            with library.store.read_transaction():
-                if tool_ids := [tool.id for tool in library.tools() if tool.active]:
-                    library.index_view(tool_ids)
+            library.maintenance.check_ready()
         except IndexFailure as error:
             return "The index does not answer", error_text(error)
         except LibraryUnreachable as error:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import Scope
 
+from bunko.interfaces.sender import cookie_name
+
 SESSION_SECONDS = 7 * 86_400
 LINK_SECONDS = 60.0
-_COOKIE_NAME = "bunko_session"
 _MAX_COOKIE_CHARS = 1000
 
 Kind = Literal["local", "server", "token"]  # made from a link of this process, the server's token or one of the library
@@ -91,19 +91,13 @@ def parse_session(value: str) -> BrowserSession | None:
     return BrowserSession(kind, name, int(parts[1]), signature) if kind else None
 
 
-def session_cookie(scope: Scope) -> str:
-    """Return the cookie of a request, or an empty string."""
-    headers = Headers(scope=scope)
-    return cookie_parser(headers.get("cookie", "")).get(_cookie_name(headers), "")
-
-
 def set_session(scope: Scope, response: Response, value: str) -> None:
     """Let a browser keep a session, or forget it if the value is empty."""
     headers = Headers(scope=scope)
     # Only the sender's own browser is concerned, so that no proxy needs to be trusted.
     is_secure = scope["scheme"] == "https" or headers.get("x-forwarded-proto", "").lower() == "https"
     response.set_cookie(
-        _cookie_name(headers), value, SESSION_SECONDS if value else 0, path="/",
+        cookie_name(headers), value, SESSION_SECONDS if value else 0, path="/",
         httponly=True, samesite="strict", secure=is_secure,
     )  # fmt: skip
 
@@ -124,18 +118,6 @@ def is_sent_by_another_page(scope: Scope) -> bool:
     if headers.get("sec-fetch-site") not in ("same-site", "cross-site"):
         return False
     return headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest", "document") != "document"
-
-
-def local_path(text: str) -> str:
-    """Return a path of this server, else its first page: no form may lead to another site."""
-    is_local = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable() and "\\" not in text
-    return text if is_local else "/"
-
-
-def _cookie_name(headers: Headers) -> str:
-    # Browsers send cookies to all ports of a machine: with one name, two servers would sign each other out.
-    port = headers.get("host", "").rpartition(":")[2]
-    return f"{_COOKIE_NAME}_{port}" if port.isascii() and port.isdigit() else _COOKIE_NAME
 
 
 def _digest(text: str) -> bytes:

@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bunko.errors import BunkoError
 from bunko.interfaces.http.authorization import Authorizer
 from bunko.interfaces.http.refusals import refuse
-from bunko.interfaces.http.sessions import is_same_origin, local_path, session_cookie, set_session
+from bunko.interfaces.http.sessions import is_same_origin, set_session
+from bunko.interfaces.sender import local_path, session_cookie
 
 _log = logging.getLogger("bunko.mcp")
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 _log = logging.getLogger("bunko.mcp")
 
-_MIN_SECONDS = 0.2  # between two reports
+MIN_SECONDS = 0.2  # between two reports
 _MAX_WAITING_REPORTS = 16  # more are dropped: the client reads slowly
 
 
@@ -27,7 +27,7 @@ class ProgressReports:
     def report(self, done: float, total: float, message: str) -> None:
         """Report from the thread of the call; it never waits. MCP allows only numbers that grow."""
         now = time.monotonic()
-        if done > self._last_done and (now - self._last_report >= _MIN_SECONDS or done == total):
+        if done > self._last_done and (now - self._last_report >= MIN_SECONDS or done == total):
             self._last_report, self._last_done = now, done
             with suppress(RuntimeError):  # the server has ended
                 self._loop.call_soon_threadsafe(self._put, (done, total, message))

@@ -5,53 +5,55 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import unquote
 
-import mcp_types as types
-from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
+from bunko.interfaces.mcp.messages import INVALID_PARAMS, ProtocolError
 from bunko.interfaces.serialize import resource_address
 from bunko.library.access import LibraryAccess
-from bunko.records import ListedDocument
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.labels import clean_label
+from bunko.types.records import ListedDocument
 
-RESOURCE_NOT_FOUND = -32002  # until protocol 2025-11-25; from 2026-07-28 on it is INVALID_PARAMS
-_PAGE_SIZE = 100
+_RESOURCE_NOT_FOUND = -32002  # until protocol 2025-11-25; from 2026-07-28 on it is INVALID_PARAMS
+PAGE_SIZE = 100
 _MAX_NAME_CHARS = 200
 
 
-def list_resources(library: LibraryAccess, cursor: str | None) -> types.ListResourcesResult:
+def list_resources(library: LibraryAccess, cursor: str | None) -> dict[str, Any]:
     """Return a page of documents."""
     tools = [tool for tool in library.tools() if tool.active]
     first_tool, after_uri = _decode_cursor(cursor)
     names = library.assistant_names()
-    page: list[types.Resource] = []
+    page: list[dict[str, Any]] = []
     for index, tool in enumerate(tools):
         if index < first_tool:
             continue
-        documents = library.document_page(tool, after=after_uri, limit=_PAGE_SIZE - len(page))
+        documents = library.document_page(tool, after=after_uri, limit=PAGE_SIZE - len(page))
         after_uri = ""
         page += [_resource(names[tool.name], document) for document in documents]
-        if len(page) == _PAGE_SIZE:
-            return types.ListResourcesResult(resources=page, next_cursor=_encode_cursor(index, documents[-1].uri))
-    return types.ListResourcesResult(resources=page)
+        if len(page) == PAGE_SIZE:
+            return {"resources": page, "nextCursor": _encode_cursor(index, documents[-1].uri)}
+    return {"resources": page}
 
 
-def _resource(tool: str, document: ListedDocument) -> types.Resource:
+def _resource(tool: str, document: ListedDocument) -> dict[str, Any]:
+    media_type, title = _text_media_type(document.media_type), clean_label(document.title, _MAX_NAME_CHARS)
+    resource: dict[str, Any] = {
+        "uri": resource_address(tool, document.uri),
+        "name": clean_label(document.uri, _MAX_NAME_CHARS),
+        "mimeType": media_type,
+    }
+    if title:
+        resource["title"] = title
     # The size and time of a file of many entries say nothing about one of them, nor its size about an extracted text.
-    is_file = not document.lines.last
-    media_type = _text_media_type(document.media_type)
-    modified = datetime.fromtimestamp(document.modified_ns / 1e9, UTC) if is_file and document.modified_ns else None
-    return types.Resource(
-        uri=resource_address(tool, document.uri),
-        name=clean_label(document.uri, _MAX_NAME_CHARS),
-        title=clean_label(document.title, _MAX_NAME_CHARS) or None,
-        mime_type=media_type,
-        size=document.size if is_file and media_type == document.media_type else None,
-        annotations=types.Annotations(last_modified=modified.isoformat(timespec="seconds")) if modified else None,
-    )
+    if not document.lines.last:
+        if media_type == document.media_type:
+            resource["size"] = document.size
+        if document.modified_ns:
+            modified = datetime.fromtimestamp(document.modified_ns / 1e9, UTC)
+            resource["annotations"] = {"lastModified": modified.isoformat(timespec="seconds")}
+    return resource
 
 
 def _text_media_type(media_type: str) -> str:
@@ -59,15 +61,15 @@ def _text_media_type(media_type: str) -> str:
     return media_type if media_type in ("text/markdown", "text/plain") else "text/markdown"
 
 
-def list_resource_templates() -> types.ListResourceTemplatesResult:
+def list_resource_templates() -> dict[str, Any]:
     """Return the URI template of documents."""
-    template = types.ResourceTemplate(
-        uri_template="bunko://{tool}/{+path}", name="document", description="A document of a tool, by its path"
-    )
-    return types.ListResourceTemplatesResult(resource_templates=[template])
+    template = {
+        "uriTemplate": "bunko://{tool}/{+path}", "name": "document", "description": "A document of a tool, by its path",
+    }  # fmt: skip
+    return {"resourceTemplates": [template]}
 
 
-def read_resource(library: LibraryAccess, address: str, protocol_version: str) -> types.ReadResourceResult:
+def read_resource(library: LibraryAccess, address: str, *, is_stateless: bool) -> dict[str, Any]:
     """Return one document's text."""
     # Split by hand: urlsplit raises on some hosts and cuts at ? and #.
     scheme, _, location = address.partition("://")
@@ -77,13 +79,15 @@ def read_resource(library: LibraryAccess, address: str, protocol_version: str) -
     if scheme == "bunko" and tool is not None:
         document = library.document(tool, unquote(path))
         if document is not None:
-            content = types.TextResourceContents(
-                uri=address, mime_type=_text_media_type(document.media_type), text=remove_hidden_chars(document.text)
-            )
-            return types.ReadResourceResult(contents=[content])
-    code = types.INVALID_PARAMS if protocol_version in MODERN_PROTOCOL_VERSIONS else RESOURCE_NOT_FOUND
+            content = {
+                "uri": address,
+                "mimeType": _text_media_type(document.media_type),
+                "text": remove_hidden_chars(document.text),
+            }
+            return {"contents": [content]}
     message = f"Unknown document {address[:200]}. List the resources to see all documents."
-    raise MCPError(code, message, {"uri": address})
+    code = INVALID_PARAMS if is_stateless else _RESOURCE_NOT_FOUND
+    raise ProtocolError(code, message, {"uri": address})
 
 
 def _encode_cursor(tool_index: int, uri: str) -> str:
@@ -97,4 +101,4 @@ def _decode_cursor(cursor: str | None) -> tuple[int, str]:
         tool_index, _, uri = base64.urlsafe_b64decode(cursor).decode().partition("\0")
         return int(tool_index), uri
     except (ValueError, binascii.Error) as error:
-        raise MCPError(types.INVALID_PARAMS, "The cursor is invalid. Leave it out to start again.") from error
+        raise ProtocolError(INVALID_PARAMS, "The cursor is invalid. Leave it out to start again.") from error

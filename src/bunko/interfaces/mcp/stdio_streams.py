@@ -1,77 +1,152 @@
-"""Read and write the lines of a client on stdin and stdout without a thread, where the system says what is ready."""
+"""Read and write the lines of a client on stdin and stdout.
+
+Without a thread where the system says when a stream is ready; files, terminals and Windows need one for each.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import io
 import os
 import select
 import socket
 import stat
 import sys
+import threading
 from array import array
 from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from queue import SimpleQueue
+from typing import Protocol
 
-import anyio
+from bunko.interfaces.worker_threads import Workers
 
 if sys.platform != "win32":
     import fcntl
     import termios
 
-_READ_BYTES = 65_536
+READ_BYTES = 65_536
+MAX_LINE_BYTES = 64 * 1024 * 1024  # what is longer is cut, so that it is no message; the API takes less than a tenth
+
+
+class Writer(Protocol):
+    """Takes lines for a client at once and writes them when the client reads."""
+
+    failure: asyncio.Future[OSError]  # why nothing more can be written
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much the client has not taken yet."""
+
+    def write(self, line: bytes) -> None:
+        """Take a line with its end."""
+
+    async def drain(self) -> None:
+        """Wait until everything is written, or raise why it cannot be."""
+
+    def close(self) -> None:
+        """Write nothing more."""
 
 
 class LineReader:
-    """The lines that a pipe or socket delivers, one for each step of an `async for`."""
+    """The lines that a pipe or socket delivers."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lines: deque[bytes] = deque()
         self._rest: list[bytes] = []  # of a line that has not ended
+        self._rest_bytes = 0
 
     def __aiter__(self) -> LineReader:
         return self
 
     async def __anext__(self) -> str:
         while not self._lines:
-            await anyio.wait_readable(self._descriptor)
-            data = os.read(self._descriptor, _READ_BYTES)
+            await self._wait_readable()
+            try:
+                data = os.read(self._descriptor, READ_BYTES)
+            except ConnectionError:  # a client that has died
+                data = b""
             if not data:
                 if not any(self._rest):
                     raise StopAsyncIteration
                 data = b"\n"  # the last line has no end
             start, *others = data.split(b"\n")
-            self._rest.append(start)
+            self._keep(start)
             if others:
                 self._lines += [b"".join(self._rest), *others[:-1]]
-                self._rest = [others[-1]]
+                self._rest, self._rest_bytes = [], 0
+                self._keep(others[-1])
         return self._lines.popleft().decode("utf-8", "replace")
 
+    def _keep(self, part: bytes) -> None:
+        if self._rest_bytes < MAX_LINE_BYTES:
+            self._rest.append(part)
+            self._rest_bytes += len(part)
 
-class TextWriter:
-    """Writes to a pipe or socket; while the client does not read, only the one who writes waits."""
+    async def _wait_readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        ready = loop.create_future()
+        loop.add_reader(self._descriptor, ready.set_result, None)
+        try:
+            await ready
+        finally:
+            loop.remove_reader(self._descriptor)
+
+
+class LineWriter:
+    """Writes to a pipe or socket as much as it takes, and the rest when there is room."""
 
     def __init__(self, descriptor: int) -> None:
+        self.failure: asyncio.Future[OSError] = asyncio.get_running_loop().create_future()
         self._descriptor = descriptor
         self._socket = socket.socket(fileno=os.dup(descriptor)) if _is_socket(descriptor) else None
         self._capacity = 0 if self._socket else _pipe_capacity(descriptor)
         self._readiness = select.poll()
         self._readiness.register(descriptor, select.POLLOUT)
-        self._texts: list[str] = []
+        self._lines: deque[memoryview] = deque()
+        self._drained: asyncio.Future[None] | None = None
+        self.waiting_bytes = 0
 
-    async def write(self, text: str) -> None:
-        """Take a text for the next `flush`."""
-        self._texts.append(text)
+    def write(self, line: bytes) -> None:
+        """Take a line with its end."""
+        if not self.failure.done():
+            self._lines.append(memoryview(line))
+            self.waiting_bytes += len(line)
+            if self._drained is None:
+                self._write_all()
 
-    async def flush(self) -> None:
-        """Write the texts."""
-        data = memoryview("".join(self._texts).encode())
-        self._texts.clear()
-        while data:
-            try:
-                data = data[self._write_some(data) :]
-            except BlockingIOError:
-                await anyio.wait_writable(self._descriptor)
+    async def drain(self) -> None:
+        """Wait until everything is written, or raise why it cannot be."""
+        if self._drained is not None:
+            await asyncio.shield(self._drained)
+        if self.failure.done():
+            raise self.failure.result()
+
+    def _write_all(self) -> None:
+        """Write until the client does not take more, then go on when it does."""
+        loop = asyncio.get_running_loop()
+        try:
+            while self._lines:
+                written = self._write_some(self._lines[0])
+                self.waiting_bytes -= written
+                self._lines[0] = self._lines[0][written:]
+                if not self._lines[0]:
+                    self._lines.popleft()
+        except BlockingIOError:
+            if self._drained is None:
+                self._drained = loop.create_future()
+                loop.add_writer(self._descriptor, self._write_all)
+            return
+        except OSError as error:
+            self._lines.clear()
+            self.waiting_bytes = 0
+            self.failure.set_result(error)
+        if self._drained is not None:
+            loop.remove_writer(self._descriptor)
+            self._drained.set_result(None)
+            self._drained = None
 
     def _write_some(self, data: memoryview) -> int:
         # Other processes may have the same pipe or socket, so it must stay in the mode that waits.
@@ -84,30 +159,112 @@ class TextWriter:
         return os.write(self._descriptor, data[:size])
 
     def close(self) -> None:
-        """Close what this writer has opened."""
+        """Write nothing more, and close what this writer has opened."""
+        if self._drained is not None:
+            asyncio.get_running_loop().remove_writer(self._descriptor)
         if self._socket is not None:
             self._socket.close()
 
 
+class ThreadReader:
+    """The lines of a file, a terminal or Windows' stdin, which a thread waits for."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._file = io.BufferedReader(io.FileIO(descriptor, closefd=False))
+        self._workers = Workers("lines of stdin", max_threads=1, max_wait_seconds=1)
+
+    def __aiter__(self) -> ThreadReader:
+        return self
+
+    async def __anext__(self) -> str:
+        line: bytes = await self._workers.run(self._read_line)
+        if not line:
+            raise StopAsyncIteration
+        return line.rstrip(b"\r\n").decode("utf-8", "replace")
+
+    def _read_line(self) -> bytes:
+        line = rest = self._file.readline(MAX_LINE_BYTES)
+        while rest and not rest.endswith(b"\n"):  # what is too long is left out
+            rest = self._file.readline(MAX_LINE_BYTES)
+        return line
+
+
+class ThreadWriter:
+    """Writes to a file, a terminal or Windows' stdout, in a thread."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.failure: asyncio.Future[OSError] = self._loop.create_future()
+        self.waiting_bytes = 0
+        self._descriptor = descriptor
+        self._lines: SimpleQueue[bytes | asyncio.Future[None]] = SimpleQueue()  # and who waits for those before
+        threading.Thread(target=self._run, name="bunko-stdout", daemon=True).start()
+
+    def write(self, line: bytes) -> None:
+        """Take a line with its end."""
+        self.waiting_bytes += len(line)
+        self._lines.put(line)
+
+    async def drain(self) -> None:
+        """Wait until everything is written, or raise why it cannot be."""
+        drained = self._loop.create_future()
+        self._lines.put(drained)
+        await drained
+        if self.failure.done():
+            raise self.failure.result()
+
+    def _run(self) -> None:
+        with suppress(RuntimeError):  # the server has ended
+            while True:
+                line = self._lines.get()
+                if isinstance(line, asyncio.Future):
+                    self._loop.call_soon_threadsafe(_note_drained, line)
+                    continue
+                error = None
+                try:
+                    rest = memoryview(line)
+                    while rest:
+                        rest = rest[os.write(self._descriptor, rest) :]
+                except OSError as raised:
+                    error = raised
+                self._loop.call_soon_threadsafe(self._note_written, len(line), error)
+
+    def _note_written(self, size: int, error: OSError | None) -> None:
+        self.waiting_bytes -= size
+        if error is not None and not self.failure.done():
+            self.failure.set_result(error)
+
+    def close(self) -> None:
+        """Leave the thread behind: it may wait for ever."""
+
+
+def _note_drained(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
 @contextmanager
-def claim_stdio() -> Iterator[tuple[LineReader, TextWriter] | None]:
-    """Yield the streams of the client, None if stdin or stdout is a file, a terminal, or on Windows.
+def claim_stdio() -> Iterator[tuple[AsyncIterator[str], Writer]]:
+    """Yield the streams of the client.
 
     Meanwhile, whatever else is printed goes to stderr, and whatever else reads finds no input.
     """
-    if sys.platform == "win32" or not (_is_ready(sys.stdin, 0) and _is_ready(sys.stdout, 1)):
-        yield None
-        return
     with ExitStack() as stack:
-        reader = LineReader(_move(stack, 0, os.open(os.devnull, os.O_RDONLY)))
-        writer = TextWriter(_move(stack, 1, _open_for_prints()))
+        source = _move(stack, 0, os.open(os.devnull, os.O_RDONLY))
+        target = _move(stack, 1, _open_for_prints())
+        stack.callback(_flush_prints)
+        reader: AsyncIterator[str] = LineReader(source) if _can_be_polled(source) else ThreadReader(source)
+        writer: Writer = LineWriter(target) if _can_be_polled(target) else ThreadWriter(target)
         stack.callback(writer.close)
         yield reader, writer
 
 
 def _move(stack: ExitStack, descriptor: int, substitute: int) -> int:
     """Return a new descriptor of a stream whose old one gets a substitute until the stack is left."""
-    moved = os.dup(descriptor)
+    try:
+        moved = os.dup(descriptor)
+    except OSError:  # it is closed: there is nobody at the other end
+        return substitute
     stack.callback(os.close, moved)
     stack.callback(os.dup2, moved, descriptor)
     os.dup2(substitute, descriptor)
@@ -122,14 +279,14 @@ def _open_for_prints() -> int:
         return os.open(os.devnull, os.O_WRONLY)
 
 
-def _is_ready(stream: object, descriptor: int) -> bool:
-    """Return whether a stream of Python is the one of this descriptor, of a kind that can be waited for."""
-    try:
-        if stream.fileno() != descriptor:  # type: ignore[attr-defined]
-            return False
-        return stat.S_ISFIFO(os.fstat(descriptor).st_mode) or _is_socket(descriptor)
-    except (AttributeError, OSError, ValueError):  # it is closed, or not a file
-        return False
+def _flush_prints() -> None:
+    """Write what was printed while stdout was claimed, so that none of it reaches the client afterwards."""
+    with suppress(AttributeError, OSError, ValueError):  # stdout or stderr is closed
+        sys.stdout.flush()
+
+
+def _can_be_polled(descriptor: int) -> bool:
+    return sys.platform != "win32" and (stat.S_ISFIFO(os.fstat(descriptor).st_mode) or _is_socket(descriptor))
 
 
 def _is_socket(descriptor: int) -> bool:

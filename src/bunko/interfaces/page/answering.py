@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError
 from bunko.interfaces.api.problems import error_status
-from bunko.interfaces.cli.language import translate_into
-from bunko.interfaces.http.authorization import caller_of
-from bunko.interfaces.page.language import choose_language
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.sender import caller_of, choose_language
 from bunko.interfaces.worker_threads import Workers
+from bunko.messages import translate_into
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,19 +33,30 @@ class PageView:
     async def run(self, request: Request, build: Callable[[LibraryAccess], Response]) -> Response:
         """Return the page that a function builds in a thread with what the caller may use, or one about its error."""
         try:
-            caller = caller_of(request, is_local=False)
-            return await self._workers.run(lambda: build(self.registry.access(caller)))
+            caller = caller_of(request)
+
+            def answer() -> Response:
+                library = self.registry.access(caller)
+                with library.hiding_places():
+                    return build(library)
+
+            return await self._workers.run(answer)
         except BunkoError as error:
             return error_page(request, error)
 
 
 def error_page(request: Request, error: BunkoError) -> Response:
     """Return a page that says what happened and what to do."""
-    return render(request, "error.html", error_values(request, error), status=error_status(error))
+    return render(request, "error.html", _error_values(request, error), status=error_status(error))
 
 
-def error_values(request: Request, error: BunkoError) -> dict[str, str]:
-    """Return an error in the language of the page."""
+def error_values(request: Request, error: BunkoError, library: LibraryAccess) -> dict[str, str]:
+    """Return an error in the language of the page, without what the caller may not know."""
+    library.hidden_places().hide_in_error(error)
+    return _error_values(request, error)
+
+
+def _error_values(request: Request, error: BunkoError) -> dict[str, str]:
     return {"message": say(request, error.message), "hint": say(request, error.hint)}
 
 

@@ -11,15 +11,17 @@ from bunko.interfaces.page.ask import AskPage
 from bunko.interfaces.page.assets import answer_asset
 from bunko.interfaces.page.document import DocumentPage
 from bunko.interfaces.page.judge import JudgePage
-from bunko.interfaces.page.language import choose_language, translate
+from bunko.interfaces.page.language import translate
 from bunko.interfaces.page.library import LibraryPage
-from bunko.interfaces.page.library_views import DescriptionsPage, ModelsPage, SettingsPage
+from bunko.interfaces.page.library_settings import SettingsPage
+from bunko.interfaces.page.library_views import DescriptionsPage, ModelsPage
 from bunko.interfaces.page.map import MapPage
 from bunko.interfaces.page.quality import QualityPage
-from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.rendering import environment, render
 from bunko.interfaces.page.search import SearchPage
 from bunko.interfaces.page.settings_change import SettingsChangePage
 from bunko.interfaces.page.time import TimePage
+from bunko.interfaces.sender import choose_language
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 def build_page(registry: ToolRegistry) -> ASGIApp:
     """Return the app of the page; whoever sends a request was checked before, except for assets."""
+    environment()  # what cannot work fails here, and not at the first request
     return Starlette(
         routes=[
             Route("/assets/{digest}/{path:path}", answer_asset),
@@ -43,7 +46,7 @@ def build_page(registry: ToolRegistry) -> ASGIApp:
             Route("/library", LibraryPage(registry).answer),
             Route("/library/descriptions", DescriptionsPage(registry).answer),
             Route("/library/models", ModelsPage(registry).answer),
-            Route("/library/settings", SettingsPage(registry).answer),
+            Route("/library/settings", SettingsPage(registry).answer, methods=["GET", "POST"]),
             Route("/quality", QualityPage(registry).answer),
             Route("/quality/judge", JudgePage(registry).answer),
         ],

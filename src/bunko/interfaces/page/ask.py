@@ -45,7 +45,7 @@ class AskPage(PageView):
                 answer = library.ask(question, tool=tool or None)
                 values["answer"] = _answer_values(request, answer, strict=is_strict)
             except BunkoError as error:
-                values["error"], status = error_values(request, error), error_status(error)
+                values["error"], status = error_values(request, error, library), error_status(error)
         return render(request, "ask.html", values, status=status)
 
 

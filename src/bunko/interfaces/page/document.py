@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import UnknownName
-from bunko.interfaces.http.authorization import is_local_user
 from bunko.interfaces.page.answering import PageView
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import TextSegment, mark_terms
+from bunko.interfaces.sender import is_local_user
 from bunko.interfaces.text import single_line
 from bunko.library.document_files import document_file
 from bunko.readers.outline import unify_line_ends
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.library.access import LibraryAccess
-    from bunko.records import StoredDocument
     from bunko.types import Tool
+    from bunko.types.records import StoredDocument
 
 # Lines of a part, and of a block in it, which scripts take out again when it is far from the screen.
 _PART_LINES, _BLOCK_LINES = 300, 50
@@ -127,7 +127,9 @@ def show_document(
         "api_path": document_address(tool.name, document.uri).replace("/documents/", "/api/v1/documents/", 1),
         "line": hit_range[0] if hit_range else first_line,
         "editor_link": _editor_link(library, tool, document, hit_range[0] if hit_range else 1),
-        "web_address": document.uri if tool.kind == "web" and _is_web_address(document.uri) else "",
+        "web_address": document.uri
+        if tool.kind == "web" and document.uri.lower().startswith(("http://", "https://"))
+        else "",
     }
 
 
@@ -231,10 +233,6 @@ def _headings(document: StoredDocument) -> tuple[OutlineHeading, ...]:
             _cached_headings.clear()
         headings = _cached_headings[key] = tuple(outline(document))
     return headings
-
-
-def _is_web_address(uri: str) -> bool:
-    return uri.lower().startswith(("http://", "https://"))
 
 
 def _editor_link(library: LibraryAccess, tool: Tool, document: StoredDocument, line: int) -> str:

@@ -12,7 +12,7 @@ from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import as_paragraph, mark_terms
 from bunko.interfaces.text import single_line
 from bunko.library.access import ASK_HINT
-from bunko.search.passages import display_label, snippet_terms
+from bunko.search.passages import display_label, snippet_terms, split_author
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SnippetTerms
 
@@ -61,7 +61,7 @@ class JudgePage(PageView):
 def _document_values(document: JudgedHit, query: str, terms: SnippetTerms) -> dict[str, Any]:
     hit = document.hit
     text = as_paragraph(remove_hidden_chars(hit.chunk.text))
-    labels = [display_label(label) for label in hit.chunk.heading_path]
+    labels = [display_label(label) for label in split_author(hit)[1]]
     name = display_label(hit.title) or single_line(hit.uri)
     return {
         "path": hit.uri,

@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import AccessDenied
-from bunko.interfaces.http.authorization import is_local_user
 from bunko.interfaces.page.answering import PageView
-from bunko.interfaces.page.library_tools import MAX_COUNTED, details_values, job_values, tool_values
+from bunko.interfaces.page.library_tools import details_values, job_values, tool_values
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.sender import is_local_user
 from bunko.interfaces.text import format_size, single_line
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ class LibraryPage(PageView):
         return await self.run(request, lambda library: self._build(request, library))
 
     def _build(self, request: Request, library: LibraryAccess) -> Response:
-        opened, local_time = request.query_params.get("tool", ""), library.local_time()
-        details = library.tool_care.details(opened, page_size=MAX_COUNTED) if opened else None
+        opened, local_time = request.query_params.get("tool", ""), library.readable.local_time()
+        details = library.tool_care.details(opened) if opened else None
         status, rights = library.status(), library.caller.rights
         can_change = not self.registry.is_read_only
         values: dict[str, Any] = {
@@ -44,6 +44,7 @@ class LibraryPage(PageView):
             "can_cancel": can_change and rights.writes_some,
             "documents": f"{sum(tool_status.totals.documents for tool_status in status.tools):,}",
             "size": format_size(status.bytes + status.derived_bytes),
+            "unused": status.unused_vectors.count and format_size(status.unused_vectors.bytes),
             "location": single_line(status.location),
         }
         if request.query_params.get("part"):

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from bunko.embedders.names import display_name
 from bunko.interfaces.page.answering import say
-from bunko.interfaces.page.charts import length_histogram
 from bunko.interfaces.text import format_size, single_line
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from bunko.interfaces.tools.jobs import Job
-    from bunko.library.status import ToolDetails, ToolStatus
+    from bunko.library.status import LengthDistribution, ToolDetails, ToolStatus
     from bunko.types import Problem
 
-# Documents whose languages are counted, and failures that are listed.
-MAX_COUNTED, MAX_FAILURES = 1000, 100
+MAX_FAILURES = 100  # that are listed
 _SHOWN_JOBS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A rectangle and what it stands for."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    low: int
+    high: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Bars above a line, and where a value lies on it."""
+
+    width: int
+    height: int
+    bars: Sequence[Bar]
+    median_x: float
 
 
 def time_values(timestamp: str | None, like: datetime) -> dict[str, str] | None:
@@ -53,7 +74,7 @@ def tool_values(request: Request, status: ToolStatus, local_time: datetime, *, c
         "size": format_size(status.bytes),
         "imported": time_values(tool.imported_at, local_time),
         "remarks": list(_remarks(request, status)),
-        "failure_count": len(status.problems),
+        "failure_count": sum(problem.files for problem in status.problems if not problem.is_empty),
     }
 
 
@@ -76,9 +97,13 @@ def _remarks(request: Request, status: ToolStatus) -> list[tuple[str, str]]:
 def details_values(request: Request, details: ToolDetails, local_time: datetime) -> dict[str, Any]:
     """Return what is visible of the tool that was opened."""
     status, changes, lengths = details.status, details.changes, details.chunk_lengths
-    counts = Counter(document.language for document in details.documents if document.chunks)
-    counted = sum(counts.values())
-    failures = [problem for problem in status.problems if problem not in details.left_out]
+    counted = sum(details.languages.values())
+    left_out = [
+        problem
+        for problem in status.problems
+        if problem.is_empty or (problem in details.left_out and not problem.package)
+    ]
+    failures = [problem for problem in status.problems if problem not in left_out]
     return {
         "source": single_line(status.tool.source),
         "model": single_line(display_name(status.tool.built.embedder or "")),
@@ -98,23 +123,41 @@ def details_values(request: Request, details: ToolDetails, local_time: datetime)
         and [(name, f"{count:,}") for name in ("new", "changed", "gone", "moved") if (count := getattr(changes, name))],
         "languages": [
             {"language": language or "other", "count": f"{count:,}", "share": round(100 * count / counted)}
-            for language, count in counts.most_common()
+            for language, count in sorted(details.languages.items(), key=lambda item: -item[1])
         ],
-        "is_sample": status.totals.documents > len(details.documents),
+        "is_sample": status.totals.documents > counted,
         "counted": f"{counted:,}",
         "lengths": lengths,
-        "histogram": lengths and length_histogram(lengths),
+        "histogram": lengths and _length_histogram(lengths),
         "problems": [
             (
                 name,
-                f"{len(problems):,}",
+                f"{sum(problem.files for problem in problems):,}",
                 [_problem_values(request, problem) for problem in problems[:MAX_FAILURES]],
                 max(0, len(problems) - MAX_FAILURES),
             )
-            for name, problems in (("failures", failures), ("left_out", details.left_out))
+            for name, problems in (("failures", failures), ("left_out", left_out))
             if problems
         ],
     }
+
+
+def _length_histogram(lengths: LengthDistribution, *, width: int = 240, height: int = 56) -> Histogram:
+    """Return the picture of a distribution of lengths."""
+    largest = max(length_bin.count for length_bin in lengths.bins)
+    step = width / len(lengths.bins)
+    bars = []
+    for index, length_bin in enumerate(lengths.bins):
+        # A single chunk among thousands is still to be seen.
+        bar_height = max(1.5, length_bin.count / largest * height) if length_bin.count else 0.0
+        bars.append(
+            Bar(
+                round(index * step + 0.5, 1), round(height - bar_height, 1), round(step - 1, 1), round(bar_height, 1),
+                length_bin.low, length_bin.high, length_bin.count,
+            )
+        )  # fmt: skip
+    first, last = lengths.bins[0].low, lengths.bins[-1].high + 1
+    return Histogram(width, height, bars, round((lengths.median - first) / (last - first) * width, 1))
 
 
 def _problem_values(request: Request, problem: Problem) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The other pages about the library: descriptions, models of all kinds, and settings."""
+"""The pages about the descriptions of tools and about models of all kinds."""
 
 from __future__ import annotations
 
@@ -133,23 +133,3 @@ def _reranker_rows(
         return rows
     missing = single_line(say(request, reranker.unavailable_reason))
     return [LocalModelRow(single_line(reranker.name), True, missing), *rows]
-
-
-class SettingsPage(PageView):
-    """Shows all settings and where they come from."""
-
-    async def answer(self, request: Request) -> Response:
-        """Return the page."""
-        return await self.run(request, lambda library: self._build(request, library))
-
-    def _build(self, request: Request, library: LibraryAccess) -> Response:
-        rows = [(key, single_line(value), single_line(origin)) for key, value, origin in library.setting_rows()]
-        sections: dict[str, list[tuple[str, str, str]]] = {}
-        for key, value, origin in rows:
-            sections.setdefault(key.partition(".")[0], []).append((key, value, origin))
-        values = {
-            "changed": [(key, value, say(request, origin)) for key, value, origin in rows if origin != "default"],
-            "sections": sections,
-            **view_values(library),
-        }
-        return render(request, "library_settings.html", values)

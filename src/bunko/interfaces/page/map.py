@@ -8,9 +8,9 @@ from urllib.parse import quote, urlencode
 from bunko.errors import BunkoError
 from bunko.interfaces.api.problems import error_status
 from bunko.interfaces.page.answering import PageView, error_values
-from bunko.interfaces.page.language import LANGUAGES
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.sender import LANGUAGES
 from bunko.interfaces.text import single_line
 from bunko.library.documents import ListRequest
 from bunko.library.map_layout import available_layouts
@@ -48,7 +48,7 @@ class MapPage(PageView):
             if any(tool.active for tool in library.tools()):
                 values |= _find(library, query) if query else _list(library, parameters.get("cursor", ""))
         except BunkoError as error:
-            values["error"], status = error_values(request, error), error_status(error)
+            values["error"], status = error_values(request, error, library), error_status(error)
         return render(request, "map.html", values, status=status, script_sections=("map",))
 
 

@@ -37,7 +37,7 @@ class QualityPage(PageView):
         store = None
         with suppress(AccessDenied):
             store = report_store(library)
-        reports, local_time = store.all() if store else [], library.local_time()
+        reports, local_time = store.all() if store else [], library.readable.local_time()
         report_id = request.query_params.get("report", "") or (reports[0].id if reports else "")
         values: dict[str, Any] = {
             "reports": [_listed(report, local_time) for report in reports],

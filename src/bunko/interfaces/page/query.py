@@ -11,12 +11,13 @@ from starlette.datastructures import QueryParams
 
 from bunko.interfaces.api.requests import parse_query
 from bunko.interfaces.api.routes.search import Name, SearchQuery
-from bunko.search.request import RANKING_OPTIONS, SearchRequest
+from bunko.search.request import SearchRequest
+from bunko.types.ranking import OPTIONS
 
 RESULTS_OF_A_PAGE = 10
 _RESULTS_OF_A_DOCUMENT = 3
 # What an address says even if it is false or 0.
-_ALWAYS_WRITTEN = frozenset({*RANKING_OPTIONS, "rerank"})
+_ALWAYS_WRITTEN = frozenset({*OPTIONS, "rerank"})
 # What is only about one answer, not about what is searched.
 _PASSING = ("part", "typed")
 
@@ -42,11 +43,6 @@ class PageQuery(SearchQuery):
     def has_filter(self) -> bool:
         """Whether it has a filter that is not always visible."""
         return bool(self.tag or self.since or self.until or self.path)
-
-    @property
-    def ranking(self) -> dict[str, Any]:
-        """The settings of the ranking that it overrides."""
-        return {name: value for name in RANKING_OPTIONS if (value := getattr(self, name)) is not None}
 
     def page_request(self, *, explain: bool) -> SearchRequest:
         """Return what the library is asked for a page of results."""
@@ -80,7 +76,7 @@ class PageQuery(SearchQuery):
 
     def reset_address(self) -> str:
         """Return the address of the same search with the ranking of the settings, which are still shown."""
-        return self.address(**dict.fromkeys(RANKING_OPTIONS), tuning=True, cursor="")
+        return self.address(**dict.fromkeys(OPTIONS), tuning=True, cursor="")
 
 
 def parse_page_query(parameters: QueryParams) -> PageQuery:

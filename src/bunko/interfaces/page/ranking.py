@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import UnknownName
 from bunko.interfaces.page.query import PageQuery
 from bunko.interfaces.page.results import Result, result_key
-from bunko.search.request import RANKING_OPTIONS, is_tool_search_setting, tool_search_settings
+from bunko.search.request import tool_search_settings
+from bunko.types.ranking import OPTIONS, RankingOption
 
 if TYPE_CHECKING:
     from bunko.evaluation.settings_change import MeasuredChange, SettingsMeter
@@ -27,28 +28,14 @@ _MAX_METERS = 8
 class Slider:
     """A number of the ranking that can be moved; `current` is None where the library chooses it by itself."""
 
-    name: str
-    low: float
-    high: float
-    step: float
+    option: RankingOption
     current: float | None
     value: float | None  # as it is tried
 
 
-_SLIDERS = (
-    ("vector_weight", 0.0, 1.0, 0.05),
-    ("k1", 0.0, 3.0, 0.1),
-    ("b", 0.0, 1.0, 0.05),
-    ("rrf_k", 1.0, 200.0, 1.0),
-    ("similarity_threshold", 0.0, 1.5, 0.05),
-    ("min_combined_score", 0.0, 1.0, 0.05),
-)
-_SWITCHES = ("loanwords", "bridge", "keep_full_matches")
-
-
 def search_before(library: LibraryAccess, query: PageQuery) -> list[str]:
     """Return the keys of the results with the settings as they are."""
-    plain = query.model_copy(update=dict.fromkeys(RANKING_OPTIONS) | {"top_k": _COMPARED_RESULTS, "cursor": ""})
+    plain = query.model_copy(update=dict.fromkeys(OPTIONS) | {"top_k": _COMPARED_RESULTS, "cursor": ""})
     return [result_key(item) for item in library.page(plain.page_request(explain=False)).results]
 
 
@@ -61,21 +48,26 @@ def ranking_values(
 ) -> dict[str, Any]:
     """Return the settings with their current and tried values, and what the tried ones change."""
     tool = searched_tool(library, query)
-    current = library.ranking([tool] if tool else [])
+    current = library.readable.build_request("", tools=[tool] if tool else [])
     changed = query.ranking
     keys = [result.key for result in results]
     return {
         "sliders": [
-            Slider(name, low, high, step, getattr(current, name), changed.get(name))
-            for name, low, high, step in _SLIDERS
+            Slider(option, getattr(current.ranking, name), changed.get(name))
+            for name, option in OPTIONS.items()
+            if option.kind in (int, float)
         ],
-        "switches": [(name, getattr(current, name), changed.get(name)) for name in _SWITCHES],
-        "fusion": (current.fusion, changed.get("fusion")),
+        "switches": [
+            (option, getattr(current.ranking, name), changed.get(name))
+            for name, option in OPTIONS.items()
+            if option.kind is bool
+        ],
+        "fusion": (current.ranking.fusion, changed.get("fusion")),
         "mode": query.mode or current.mode,
         "tool": tool.name if tool else "",
         "moved": sum(key not in before or before.index(key) != rank for rank, key in enumerate(keys)),
         "measure": measure_change(whole_library, library, tool, changed) if tool and changed else None,
-        "can_keep": bool(tool and _storable(changed) and library.caller.rights.can_write(tool.name)),
+        "can_keep": bool(tool and changed and library.caller.rights.can_write(tool.name)),
     }
 
 
@@ -91,27 +83,18 @@ def change_values(whole_library: Library, library: LibraryAccess, query: PageQue
     if tool is None:
         raise UnknownName("No tool was named")
     library.check_write(tool.name)
-    old, new = tool_search_settings(tool.options.search), new_settings(tool, query)
-    current = library.ranking([tool])
+    request, new = library.readable.build_request("", tools=[tool]), new_settings(tool, query)
+    current = asdict(request.ranking) | {"mode": request.mode} | tool_search_settings(tool.options.search)
     return {
         "tool": tool.name,
-        "rows": [
-            (name, _show(old.get(name, getattr(current, name))), _show(new[name]))
-            for name in new
-            if old.get(name, getattr(current, name)) != new[name]
-        ],
-        "left_out": [name for name in query.ranking if name not in new],
+        "rows": [(name, _show(current[name]), _show(new[name])) for name in new if current[name] != new[name]],
         "measure": measure_change(whole_library, library, tool, query.ranking),
     }
 
 
 def new_settings(tool: Tool, query: PageQuery) -> dict[str, Any]:
     """Return the search settings of a tool with those that a query tries."""
-    return tool_search_settings(tool.options.search) | _storable(query.ranking)
-
-
-def _storable(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if is_tool_search_setting(name, value)}
+    return tool_search_settings(tool.options.search) | query.ranking
 
 
 def _show(value: Any) -> str:
@@ -137,7 +120,7 @@ def measure_change(
     if not path.exists():
         return None
     # Another state of the library, of the tool or of its judgements needs another meter.
-    key = id(whole_library), tool.id, repr(tool.options), whole_library.store.generation(), path.stat().st_mtime_ns
+    key = id(whole_library), tool.id, repr(tool.options), whole_library.storage.generation(), path.stat().st_mtime_ns
     with _meters_lock:  # its caches are for one thread at a time
         if key not in _meters:
             if len(_meters) >= _MAX_METERS:

@@ -11,7 +11,8 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from bunko.interfaces.page.assets import asset_url
-from bunko.interfaces.page.language import choose_language, script_texts, translate
+from bunko.interfaces.page.language import script_texts, translate
+from bunko.interfaces.sender import choose_language
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,14 +24,15 @@ _ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "&<>\u2028\u2029"}
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Return what renders templates."""
+    templates = Environment(
         loader=PackageLoader("bunko.interfaces.page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.globals["asset"] = asset_url
-    environment.filters["script_json"] = script_json
-    return environment
+    templates.globals["asset"] = asset_url
+    templates.filters["script_json"] = script_json
+    return templates
 
 
 def render(
@@ -43,7 +45,7 @@ def render(
 ) -> HTMLResponse:
     """Return a page; `script_sections` are the sections of texts that its scripts need."""
     language = choose_language(request)
-    text = _environment().get_template(template).render(
+    text = environment().get_template(template).render(
         language=language,
         t=partial(translate, language),
         texts=script_texts(language, "common", *script_sections),

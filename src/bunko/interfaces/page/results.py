@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces.cli.result_fields import body_text, heading_labels, location
 from bunko.interfaces.page.query import PageQuery, document_address
 from bunko.interfaces.page.why import Why, explain_result
+from bunko.interfaces.result_fields import body_text, heading_labels, location
 from bunko.interfaces.text import single_line
 from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import display_label, snippet_terms
@@ -48,6 +48,7 @@ class Result:
     location: str
     citation: str
     date: str
+    author: str
     tags: list[str]
     trust: str
     more: int
@@ -64,7 +65,9 @@ class Result:
 def build_results(page: Page, query: PageQuery, before: Sequence[str] = ()) -> list[Result]:
     """Return the results of a page; `before` are the keys of the same search with the settings as they are."""
     terms = snippet_terms(page.searched_query)
-    first = _first_number(query)
+    # A cursor is a digest, then the number of hits before it.
+    parts = query.cursor.split(".")
+    first = int(parts[1]) + 1 if len(parts) > 1 and parts[1].isdigit() else 1
     return [_build_result(item, number, query, terms, before) for number, item in enumerate(page.results, first)]
 
 
@@ -111,12 +114,6 @@ def _excerpt(text: str, terms: SnippetTerms, sentence: str) -> list[TextSegment]
     return [segment for segment in segments if segment.text]
 
 
-def _first_number(query: PageQuery) -> int:
-    # A cursor is a digest, then the number of hits before it.
-    parts = query.cursor.split(".")
-    return int(parts[1]) + 1 if len(parts) > 1 and parts[1].isdigit() else 1
-
-
 def _build_result(item: PageItem, number: int, query: PageQuery, terms: SnippetTerms, before: Sequence[str]) -> Result:
     passage, hit = item.passage, item.passage.hit
     lines = f"L{passage.first_line}-L{passage.last_line}"
@@ -138,6 +135,7 @@ def _build_result(item: PageItem, number: int, query: PageQuery, terms: SnippetT
         location=single_line(location(passage)),
         citation=single_line(passage.citation),
         date=hit.date[:10],
+        author=display_label(passage.label.author),
         tags=[display_label(tag) for tag in hit.tags[:_MAX_TAGS]],
         trust=hit.trust,
         more=item.more_in_document,

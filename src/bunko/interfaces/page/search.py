@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError
 from bunko.interfaces.api.problems import error_status
-from bunko.interfaces.http.authorization import is_local_user
 from bunko.interfaces.page.answering import PageView, error_page, error_values, say
 from bunko.interfaces.page.document import show_document
 from bunko.interfaces.page.query import PageQuery, document_address, parse_page_query
@@ -15,6 +15,7 @@ from bunko.interfaces.page.ranking import ranking_values, search_before
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import build_results
 from bunko.interfaces.page.typed_search import TypedSearches
+from bunko.interfaces.sender import is_local_user
 from bunko.interfaces.text import single_line
 from bunko.search.passages import display_label
 
@@ -52,16 +53,19 @@ class SearchPage(PageView):
         try:
             values |= self._search(request, library, query)
         except BunkoError as error:  # the form stays, so that the search can be changed
-            values |= {"error": error_values(request, error), "results": [], "notices": [], "next_address": ""}
+            values |= {"error": error_values(request, error, library), "results": [], "notices": [], "next_address": ""}
             values |= {"mode": "", "ranking": None, "total_chunks": 0}
             status = error_status(error)
         if query.part == "results":
             return render(request, "results_part.html", values, status=status)
         tools = [tool for tool in library.tools() if tool.active]
         values["tools"] = [(tool.name, single_line(tool.name)) for tool in tools]
-        values["tags"] = [tag for tag, _ in library.tags()[:_MAX_TAGS]] if tools else []
+        values["tags"] = [tag for tag, _ in library.readable.tags()[:_MAX_TAGS]] if tools else []
         values["document"] = self._open_document(request, library, query)
-        values["selection_size"] = _selection_size(library, query.selection)
+        values["selection_size"] = 0
+        if query.selection:
+            with suppress(BunkoError):  # it is gone
+                values["selection_size"] = library.readable.overview.selection_size(query.selection)
         values["recent"] = self._recent(library) if query.is_empty and tools else []
         return render(request, "search.html", values, status=status, script_sections=_SECTIONS)
 
@@ -96,13 +100,5 @@ class SearchPage(PageView):
                 "tool": single_line(tool.name),
                 "date": document.date[:10],
             }
-            for tool, document in library.recent_documents(limit=_RECENT)
+            for tool, document in library.readable.recent_documents(limit=_RECENT)
         ]
-
-
-def _selection_size(library: LibraryAccess, selection: str) -> int:
-    """Return how many documents a search is limited to; 0 if the selection is gone."""
-    try:
-        return library.overview.selection_size(selection) if selection else 0
-    except BunkoError:
-        return 0

@@ -13,7 +13,7 @@ from bunko.interfaces.page.query import PageQuery, parse_page_query
 from bunko.interfaces.page.ranking import change_values, new_settings, search_before, searched_tool
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import build_results
-from bunko.search.request import RANKING_OPTIONS
+from bunko.types.ranking import OPTIONS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -49,5 +49,5 @@ class SettingsChangePage(PageView):
         if tool is None:
             raise UnknownName("No tool was named")
         library.tool_care.update(tool.name, search=new_settings(tool, query))
-        address = query.address(**dict.fromkeys(RANKING_OPTIONS), tuning=True)
+        address = query.address(**dict.fromkeys(OPTIONS), tuning=True)
         return RedirectResponse(address, 303)

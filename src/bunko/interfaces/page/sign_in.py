@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bunko.interfaces.http.sessions import local_path
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.sender import local_path
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from bunko.errors import BunkoError
 from bunko.interfaces.api.problems import error_status
 from bunko.interfaces.page.answering import PageView, error_values
-from bunko.interfaces.page.language import LANGUAGES, Language, choose_language, translate
+from bunko.interfaces.page.language import translate
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.year_chart import (
     AREA_HEIGHT,
@@ -19,10 +19,12 @@ from bunko.interfaces.page.year_chart import (
     build_year,
     level_limits,
 )
+from bunko.interfaces.sender import LANGUAGES, choose_language
 from bunko.interfaces.text import single_line
-from bunko.records import Filter
+from bunko.messages import Language
 from bunko.sources import section_of
 from bunko.text.tags import normalise_tag
+from bunko.types.records import Filter
 
 if TYPE_CHECKING:
     from datetime import date
@@ -61,7 +63,7 @@ class TimePage(PageView):
             values |= _calendar_values(library, language, tool, tag, int(before) if before.isdecimal() else None)
             values |= _tag_values(library, language, tool)
         except BunkoError as error:
-            values["error"], status = error_values(request, error), error_status(error)
+            values["error"], status = error_values(request, error, library), error_status(error)
         return render(request, "time.html", values, status=status)
 
 
@@ -69,7 +71,7 @@ def _calendar_values(
     library: LibraryAccess, language: Language, tool: str, tag: str, before: int | None
 ) -> dict[str, Any]:
     where = Filter(tags=(normalise_tag(tag),) if tag else ())
-    counts, counted = library.overview.calendar(tool=[tool] if tool else [], where=where)
+    counts, counted = library.readable.overview.calendar(tool=[tool] if tool else [], where=where)
     all_years = sorted({day.year for day in counts}, reverse=True)
     years = [year for year in all_years if before is None or year < before][:_YEARS]
     limits = level_limits(list(counts.values()))
@@ -108,7 +110,7 @@ def _year_values(grid: YearGrid, language: Language, filters: list[tuple[str, st
 
 
 def _tag_values(library: LibraryAccess, language: Language, tool: str) -> dict[str, Any]:
-    years, tags = library.overview.tags_by_year(tool=[tool] if tool else [], limit=_TAGS)
+    years, tags = library.readable.overview.tags_by_year(tool=[tool] if tool else [], limit=_TAGS)
     largest = max((count for tag in tags for count in tag.counts), default=0)
     filters = [("tool", tool)] if tool else []
 

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import anyio
 from starlette.responses import Response
 
-from bunko.interfaces.http.sessions import session_cookie
+from bunko.interfaces.sender import session_cookie
 
 if TYPE_CHECKING:
     from starlette.requests import Request

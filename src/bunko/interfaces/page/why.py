@@ -52,6 +52,17 @@ class PartRow:
 
 
 @dataclass(frozen=True, slots=True)
+class WordingRow:
+    """The query, or another wording of it, with what it adds to the score."""
+
+    kind: str
+    text: str
+    rank: int | None
+    weight: str
+    added: str
+
+
+@dataclass(frozen=True, slots=True)
 class Why:
     """Everything about the score of one result."""
 
@@ -67,6 +78,8 @@ class Why:
     nearest_sentence: str
     sentence_score: str  # its cosine; empty if the vectors of sentences decided nothing
     reranker: ArmScore | None
+    wordings: list[WordingRow]
+    wordings_score: str  # with them; the parts add up to what one of them finds by itself
     width: float = WIDTH
 
 
@@ -81,9 +94,9 @@ def explain_result(hit: Hit) -> Why:
     return Why(
         lane=why["lane"],
         fusion=why["fusion"],
-        score=f"{hit.score:.4f}",
+        score=f"{hit.explanation.explained_score(hit.score):.4f}",
         words_score=f"{why['bm25']['score']:.4f}" if why["bm25"] else "",
-        parts=_part_rows(why["parts"], max(hit.score, 1.0) if why["fusion"] in ("adaptive", "cc") else hit.score),
+        parts=_part_rows(why["parts"], hit.explanation.explained_score(hit.score) if why["fusion"] == "rrf" else 1.0),
         terms=[_term_row(term, highest) for term in visible],
         hidden_terms=len(hidden),
         hidden_score=f"{sum(term['score'] for term in hidden):.4f}",
@@ -91,6 +104,17 @@ def explain_result(hit: Hit) -> Why:
         nearest_sentence=remove_hidden_chars(nearest["text"] if nearest else ""),
         sentence_score=f"{nearest['score']:.4f}" if nearest else "",
         reranker=hit.explanation.reranker,
+        wordings=[
+            WordingRow(
+                wording["kind"],
+                remove_hidden_chars(wording["text"]),
+                wording["rank"],
+                f"{wording['weight']:.4f}",
+                f"{wording['added']:.4f}",
+            )
+            for wording in why.get("wordings", ())
+        ],
+        wordings_score=f"{hit.score:.4f}",
     )
 
 

@@ -23,10 +23,12 @@ from bunko.interfaces.slack.handler import Handler
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.slack.rag_commands import RagCommands
 from bunko.interfaces.slack.replies import Replies
+from bunko.interfaces.slack.rights import parse_entry
 from bunko.interfaces.slack.threads import ThreadAnswers
 from bunko.interfaces.slack.web_api import SlackApi, SlackAway, SlackRefused, SlackTokenRejected, build_client, redact
 from bunko.library.library import Library
-from bunko.protocols import Store
+from bunko.protocols import LibraryStorage
+from bunko.runtime.installation import install_command
 from bunko.types.outbox import OutboxEntry
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.slack")
 
-_LOCK_SECONDS = 1.0  # between two looks at the stop event
+LOCK_SECONDS = 1.0  # between two looks at the stop event
 _DAY_SECONDS = 86_400.0
 
 
@@ -45,8 +47,10 @@ def check_settings(library: Library, *, over_http: bool) -> None:
     slack = library.settings.slack
     if find_spec("slack_bolt") is None:
         raise SettingsError(
-            "The package slack-bolt is not installed", hint='Install it with: pip install "bunko[slack]"'
+            "The package slack-bolt is not installed", hint=f"Install it with: {install_command('slack')}"
         )
+    for entry in slack.tools:
+        parse_entry(entry)
     needed = {"SLACK_BOT_TOKEN": slack.bot_token}
     needed |= {"SLACK_SIGNING_SECRET": slack.signing_secret} if over_http else {"SLACK_APP_TOKEN": slack.app_token}
     missing = [name for name, value in needed.items() if not value]
@@ -71,7 +75,7 @@ async def run_bot(
         answers = ThreadAnswers(library, model, tools)
         tasks.start_soon(answers.warn_about_tools)
         handler = _build_handler(library, api, identity, tools, answers)
-        outbox = library.store.outbox
+        outbox = library.outbox
         dispatcher = Dispatcher(outbox, identity.name, handler, keep_seconds=slack.keep_days * _DAY_SECONDS)
 
         def accept(entry: OutboxEntry) -> None:
@@ -80,7 +84,7 @@ async def run_bot(
 
         app = await _build_app(api, identity, slack.signing_secret, accept)
         try:
-            tasks.start_soon(_dispatch_alone, library.store, identity, dispatcher)
+            tasks.start_soon(_dispatch_alone, library.storage, identity, dispatcher)
             if listener is not None:
                 from bunko.interfaces.slack.http import serve_http
 
@@ -135,11 +139,11 @@ def _build_handler(
     library: Library, api: SlackApi, identity: Identity, tools: ChatTools, answers: ThreadAnswers
 ) -> Handler:
     settings, messages = library.settings, Messages.from_settings(library.settings)
-    domains = AllowedDomains(library.store.domains, settings.slack.allowed_domains, settings.crawl.allowed_hosts)
+    domains = AllowedDomains(library.domains, settings.slack.allowed_domains, settings.crawl.allowed_hosts)
     return Handler(
-        library.store.outbox,
+        library.outbox,
         Replies(api, identity.user),
-        RagCommands(settings, messages, tools.manager, domains),
+        RagCommands(settings, messages, tools, domains),
         answers,
         Feedback(library),
         messages,
@@ -148,9 +152,9 @@ def _build_handler(
     )
 
 
-async def _dispatch_alone(store: Store, identity: Identity, dispatcher: Dispatcher) -> None:
+async def _dispatch_alone(storage: LibraryStorage, identity: Identity, dispatcher: Dispatcher) -> None:
     """Work on the outbox while no other process of the same bot does; another one takes over if this one ends."""
-    async with _hold_lock(store, identity):
+    async with _hold_lock(storage, identity):
         try:
             await dispatcher.run()
         except BaseExceptionGroup as group:
@@ -160,16 +164,16 @@ async def _dispatch_alone(store: Store, identity: Identity, dispatcher: Dispatch
 
 
 @asynccontextmanager
-async def _hold_lock(store: Store, identity: Identity) -> AsyncIterator[None]:
+async def _hold_lock(storage: LibraryStorage, identity: Identity) -> AsyncIterator[None]:
     """Hold the lock of a bot; a thread does, because some locks belong to the thread that took them."""
     acquired, stop = threading.Event(), threading.Event()
     errors: list[BunkoError] = []
     name = hashlib.sha256(identity.name.encode()).hexdigest()[:12]
 
     def hold() -> None:
-        lock = store.lock(f"slack-{name}")
+        lock = storage.lock(f"slack-{name}")
         try:
-            while not stop.is_set() and not lock.acquire(_LOCK_SECONDS):
+            while not stop.is_set() and not lock.acquire(LOCK_SECONDS):
                 pass
             if not stop.is_set():
                 acquired.set()
@@ -190,7 +194,7 @@ async def _hold_lock(store: Store, identity: Identity) -> AsyncIterator[None]:
         stop.set()
         acquired.set()  # ends the wait if the lock was never taken
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(thread.join, _LOCK_SECONDS * 2)
+            await anyio.to_thread.run_sync(thread.join, LOCK_SECONDS * 2)
 
 
 @asynccontextmanager

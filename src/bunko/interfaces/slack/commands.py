@@ -44,7 +44,7 @@ def parse_message(markup: str, *, bot_user: str = "") -> Command | str:
     mention = rf"<@{re.escape(bot_user)}(?:\|[^<>]*)?>[\s,、:：]*" if bot_user else r"\A\s+"
     own_text = re.sub(mention, " ", markup).strip()
     parts = split_markup(_unquote(own_text, _QUOTES | _FORMATS))
-    words = [_normalise(typed) for typed, _ in parts[:2]]
+    words = [unicodedata.normalize("NFKC", typed).casefold().strip(_PUNCTUATION) for typed, _ in parts[:2]]
     if not parts or (len(words) == 1 and words[0] in _HELP_WORDS):
         return Command("help")
     if words[0] != "rag":
@@ -70,10 +70,6 @@ def _parse_command(verb: Verb, arguments: Sequence[tuple[str, str]]) -> Command:
         return Command(verb, url if _is_url(url) else "", pattern)
     is_one = sum(_is_url(_url(argument)) for argument in arguments) <= 1
     return Command(verb, url if _is_url(url) and is_one else "")
-
-
-def _normalise(word: str) -> str:
-    return unicodedata.normalize("NFKC", word).casefold().strip(_PUNCTUATION)
 
 
 def _url(part: tuple[str, str]) -> str:

@@ -19,8 +19,8 @@ from bunko.types.outbox import OutboxEntry
 _log = logging.getLogger("bunko.slack")
 
 _MAX_LOADED = 1000
-_POLL_SECONDS = 1.0  # another process of the same bot may add entries, too
-_FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS = 2.0, 300.0  # before a reply is tried again
+POLL_SECONDS = 1.0  # another process of the same bot may add entries, too
+FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 2.0, 300.0  # before a reply is tried again
 _GIVE_UP_SECONDS = 86_400.0  # an answer that comes a day later helps nobody
 _PRUNE_SECONDS = 3600.0
 
@@ -74,7 +74,7 @@ class Dispatcher:
                     if is_free and self._is_due(entry.thread):
                         self._busy_threads.add(entry.thread)
                         tasks.start_soon(self._handle, entry)
-                with anyio.move_on_after(_POLL_SECONDS):
+                with anyio.move_on_after(POLL_SECONDS):
                     await self._wake_event.wait()
 
     def _is_due(self, thread: str) -> bool:
@@ -102,8 +102,8 @@ class Dispatcher:
             self._wake_event.set()
 
     async def _postpone(self, entry: OutboxEntry, problem: str) -> None:
-        last_delay, _ = self._delays.get(entry.thread, (_FIRST_DELAY_SECONDS / 2, 0.0))
-        delay = min(last_delay * 2, _MAX_DELAY_SECONDS)
+        last_delay, _ = self._delays.get(entry.thread, (FIRST_DELAY_SECONDS / 2, 0.0))
+        delay = min(last_delay * 2, MAX_DELAY_SECONDS)
         self._delays[entry.thread] = delay, time.monotonic() + delay
         if time.time() - entry.created_at < _GIVE_UP_SECONDS:
             _log.warning("A reply is tried again in %g s: %s", delay, problem)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from bunko.errors import SourceError
 from bunko.protocols import DomainStore
+from bunko.runtime.package_errors import package_errors
 from bunko.types.outbox import DomainRule
 
 ALL = "*"
@@ -77,7 +78,8 @@ def parse_domain(text: str) -> str:
     text = re.sub(r"\A[a-z][a-z0-9+.-]*://", "", text).partition("/")[0].partition(":")[0]
     text = text.removeprefix("*.").strip(".")
     if not text.isascii():
-        import idna
+        with package_errors("idna"):
+            import idna
 
         try:
             text = idna.encode(text, uts46=True).decode()

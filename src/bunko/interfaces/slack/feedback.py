@@ -49,7 +49,7 @@ class Feedback:
 
     def _is_from(self, tool: Tool, source: Mapping[str, str]) -> bool:
         """Return whether a tool has a source; another server may be one for this library, too."""
-        if self._library.store.documents.get(tool.id, source["uri"]) is None:
+        if self._library.documents.stored.get(tool.id, source["uri"]) is None:
             return False
         if not source["server"]:
             return source["tool"] == tool.name

@@ -15,9 +15,10 @@ from bunko.interfaces.answers import visible_sources
 from bunko.interfaces.slack.commands import Command, parse_message
 from bunko.interfaces.slack.feedback import Feedback
 from bunko.interfaces.slack.messages import Messages
-from bunko.interfaces.slack.rag_commands import RagCommands, Sender
+from bunko.interfaces.slack.rag_commands import RagCommands
 from bunko.interfaces.slack.rendering import SlackMessage, render_answer, render_text
 from bunko.interfaces.slack.replies import Replies, Thread
+from bunko.interfaces.slack.rights import Sender
 from bunko.interfaces.slack.threads import ThreadAnswers
 from bunko.interfaces.slack.web_api import SlackAway, SlackRefused, SlackTokenRejected
 from bunko.protocols import OutboxStore
@@ -113,14 +114,14 @@ class Handler:
             return {"messages": self._text(result)}
         async with self._workers:
             await self._update(replace(entry, attempts=entry.attempts + 1))
-            return await self._answer_question(entry, message)
+            return await self._answer_question(entry, message, sender)
 
-    async def _answer_question(self, entry: OutboxEntry, question: str) -> dict[str, Any]:
+    async def _answer_question(self, entry: OutboxEntry, question: str, sender: Sender) -> dict[str, Any]:
         finished = await anyio.to_thread.run_sync(
             lambda: self._outbox.finished(entry.bot, entry.thread, limit=_HISTORY)
         )
         history = [(past.answer["question"], past.answer["text"]) for past in finished if past.answer.get("question")]
-        answer = await self._answers.answer(question, entry.thread, history)
+        answer = await self._answers.answer(question, entry.thread, sender, history)
         if answer is None:
             return {"messages": self._text(self._messages.say("disabled"))}
         sources = [{name: getattr(source, name) for name in _SOURCE_FIELDS} for source in visible_sources(answer)]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MAX_BODY_BYTES = 1_000_000
 _MAX_DIGITS = 12  # of a time in seconds
 _CONCURRENT_REQUESTS = 16
-_BODY_SECONDS = 10.0  # Slack waits for three
+BODY_SECONDS = 10.0  # Slack waits for three
 
 
 def build_http_app(app: App, signing_secret: str) -> Starlette:
@@ -36,10 +36,10 @@ def build_http_app(app: App, signing_secret: str) -> Starlette:
     verifier = SignatureVerifier(signing_secret)
 
     async def handle(request: Request) -> Response:
-        from slack_bolt.adapter.starlette.handler import to_bolt_request, to_starlette_response
+        from slack_bolt import BoltRequest
 
         body = b""
-        with anyio.move_on_after(_BODY_SECONDS) as limit:
+        with anyio.move_on_after(BODY_SECONDS) as limit:
             async for part in request.stream():
                 body += part
                 if len(body) > _MAX_BODY_BYTES:
@@ -50,11 +50,12 @@ def build_http_app(app: App, signing_secret: str) -> Starlette:
         if not _is_signed(verifier, request, body):
             return PlainTextResponse("The request is not signed by Slack\n", 401)
         try:
-            bolt_request = to_bolt_request(request, body)
+            bolt_request = BoltRequest(body=body.decode(), headers=dict(request.headers.items()))
         except (ValueError, TypeError, AttributeError, LookupError, RecursionError):  # bolt reads the body unchecked
             return PlainTextResponse("The request is not valid\n", 400)
         response = await anyio.to_thread.run_sync(app.dispatch, bolt_request, limiter=limiter)
-        return to_starlette_response(response)
+        headers = {name: values[0] for name, values in response.headers.items()}
+        return Response(response.body, response.status, headers)
 
     return Starlette(routes=[Route(EVENTS_PATH, handle, methods=["POST"])])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from bunko.interfaces.cli.language import translate_into
+from bunko.messages import translate_into
 from bunko.settings import Settings
 
 Language = Literal["ja", "en"]
@@ -18,7 +18,8 @@ _MESSAGES: dict[Language, dict[str, str]] = {
         "delete_failed": "エラー: 削除に失敗しました。\nURL: {url}\n原因: {reason}",
         "status_failed": "エラー: 統計を取得できませんでした。\n原因: {reason}",
         "disabled": "エラー: RAG機能が無効です。管理者に連絡してください。",
-        "not_allowed": "エラー: ライブラリーを変更する権限がありません。管理者に連絡してください。",
+        "not_allowed": "エラー: ライブラリーを変更する権限がありません。管理者に連絡してください。\n"
+        "権限は設定 slack.write_users で与えます（あなたの ID: {user}）。",
         "no_url": "エラー: http:// または https:// で始まるURLを一つ指定してください。\n例: {example}",
         "no_domain": "エラー: ドメインを一つ指定してください。\n例: {example}",
         "domain_refused": "エラー: {domain} は許可されたドメインではありません。\n"
@@ -54,7 +55,8 @@ _MESSAGES: dict[Language, dict[str, str]] = {
         "delete_failed": "Error: the page could not be deleted.\nURL: {url}\nReason: {reason}",
         "status_failed": "Error: the knowledge base could not be counted.\nReason: {reason}",
         "disabled": "Error: RAG is disabled. Please contact your administrator.",
-        "not_allowed": "Error: you may not change the library. Please contact your administrator.",
+        "not_allowed": "Error: you may not change the library. Please contact your administrator.\n"
+        "The setting slack.write_users gives the permission (your id: {user}).",
         "no_url": "Error: give one URL that begins with http:// or https://.\nExample: {example}",
         "no_domain": "Error: give one domain.\nExample: {example}",
         "domain_refused": "Error: {domain} is not an allowed domain.\nSee the allowed domains with: rag domains",

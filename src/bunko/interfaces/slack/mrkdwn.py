@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, urlsplit
 
+from bunko.text.hidden_chars import remove_hidden_chars
+
 # <https://example.com|label>, <@U012>, <#C012|general>, <!here>, <!subteam^S012|@team>
 _MARKUP = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*|__(?=\S)([^_\n]+?)(?<=\S)__")
@@ -16,7 +18,7 @@ _SAFE_IN_URL = "!#$%&'()*+,/:;=?@[]~"
 
 def escape(text: str) -> str:
     """Return plain text for a message, with no meaning left in it."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return remove_hidden_chars(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def unescape(text: str) -> str:

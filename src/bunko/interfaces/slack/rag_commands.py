@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import anyio.to_thread
@@ -12,12 +12,13 @@ from bunko.errors import BunkoError
 from bunko.interfaces.chat.builtin_server import CURRENT_CALLER
 from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.servers import MCPToolNotFoundError
-from bunko.interfaces.chat.setup import crawl_timeout
+from bunko.interfaces.chat.setup import ChatTools, crawl_timeout
 from bunko.interfaces.slack.commands import CHANGING_VERBS, EXAMPLES, Command, Verb
 from bunko.interfaces.slack.domains import ALL, AllowedDomains, parse_domain
 from bunko.interfaces.slack.messages import Messages
+from bunko.interfaces.slack.rights import Sender
 from bunko.settings import Settings
-from bunko.types.access import Caller
+from bunko.types.access import ALL_RIGHTS
 
 _log = logging.getLogger("bunko.slack")
 
@@ -26,21 +27,11 @@ _EVERYONE = "*"
 _PROBLEM_MARK = "- "  # begins a line about one page in the result of a crawl
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
-    """Who sent a command, and where."""
-
-    user: str
-    channel: str
-
-
 class RagCommands:
     """Checks who may run a command, runs it, and says how it ended."""
 
-    def __init__(
-        self, settings: Settings, messages: Messages, manager: MCPManager | None, domains: AllowedDomains
-    ) -> None:
-        self._settings, self._messages, self._manager, self._domains = settings, messages, manager, domains
+    def __init__(self, settings: Settings, messages: Messages, tools: ChatTools, domains: AllowedDomains) -> None:
+        self._settings, self._messages, self._tools, self._domains = settings, messages, tools, domains
 
     def may_change_library(self, sender: Sender) -> bool:
         """Return whether the settings allow somebody to change the library there."""
@@ -53,8 +44,8 @@ class RagCommands:
         """Return why a command is not run, or an empty string."""
         if command.verb in CHANGING_VERBS and not self.may_change_library(sender):
             _log.info("%s may not run rag %s in %s", sender.user, command.verb, sender.channel)
-            return self._messages.say("not_allowed")
-        if command.verb in _TOOLS and not await self._has_tool(_TOOLS[command.verb]):
+            return self._messages.say("not_allowed", user=sender.user)
+        if command.verb in _TOOLS and not await self._has_tool(command, sender):
             return self._disabled()
         if command.verb in ("crawl", "add", "delete") and not command.argument:
             return self._messages.say("no_url", example=EXAMPLES[command.verb])
@@ -66,10 +57,19 @@ class RagCommands:
                 return self._messages.say("domain_refused", domain=host)
         return ""
 
-    async def _has_tool(self, name: str) -> bool:
-        if self._manager is None:
+    async def _has_tool(self, command: Command, sender: Sender) -> bool:
+        manager = self._take_rights(command, sender).manager
+        if manager is None:
             return False
-        return any(tool.tool.name == name for tool in await self._manager.tools())
+        return any(tool.tool.name == _TOOLS[command.verb] for tool in await manager.tools())
+
+    def _take_rights(self, command: Command, sender: Sender) -> ChatTools:
+        """Call tools on behalf of the sender from now on; return those that a command may use."""
+        caller = sender.caller(self._settings.slack.tools)
+        if command.verb in CHANGING_VERBS:  # whoever may change the library may also read it
+            caller = replace(caller, rights=ALL_RIGHTS)
+        CURRENT_CALLER.set(caller)
+        return self._tools.limited_to(caller.rights)
 
     def start_message(self, command: Command) -> str:
         """Return what is said before a command that takes long, or an empty string."""
@@ -81,24 +81,23 @@ class RagCommands:
             return self._messages.say("help")
         if command.verb in ("allow", "disallow", "domains"):
             return await anyio.to_thread.run_sync(lambda: self._change_domains(command, sender))
-        CURRENT_CALLER.set(Caller(f"slack:{sender.user}", "slack"))  # for the audit log
-        result = await self._call_tool(command)
+        result = await self._call_tool(command, self._take_rights(command, sender).manager)
         return f"{result}\n{self._messages.say('repeated')}" if is_repeated and command.verb != "status" else result
 
-    async def _call_tool(self, command: Command) -> str:
+    async def _call_tool(self, command: Command, manager: MCPManager | None) -> str:
         arguments: dict[str, Any] = {"url": command.argument} if command.argument else {}
         if command.verb == "crawl" and command.pattern:
             arguments["pattern"] = command.pattern
         timeout = crawl_timeout(self._settings) if command.verb == "crawl" else self._settings.mcp.call_timeout
-        if self._manager is None:
+        if manager is None:
             return self._disabled()
         try:
-            output = await self._manager.call_tool(_TOOLS[command.verb], arguments, timeout=timeout)
+            output = await manager.call_tool(_TOOLS[command.verb], arguments, timeout=timeout)
         except MCPToolNotFoundError:
             return self._disabled()
         except BunkoError as error:
             _log.warning("rag %s failed: %s", command.verb, error.message)
-            changes = [self._messages.translate(change) for change in self._manager.announcements()]
+            changes = [self._messages.translate(change) for change in manager.announcements()]
             reason = "\n".join([self._messages.translate(error.message), *changes])
             return self._failure(command, reason)
         if not output.text.strip():
@@ -115,7 +114,7 @@ class RagCommands:
 
     def _disabled(self) -> str:
         """Return that a tool is not offered, and which servers are away, of which one may be the reason."""
-        problems = self._manager.problems.values() if self._manager is not None else ()
+        problems = self._tools.manager.problems.values() if self._tools.manager is not None else ()
         return "\n".join([self._messages.say("disabled"), *map(self._messages.translate, problems)])
 
     def _failure(self, command: Command, reason: str) -> str:

@@ -14,6 +14,7 @@ from bunko.interfaces.answers import (
 )
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.slack.mrkdwn import escape, from_markdown, link, split_text
+from bunko.interfaces.text import single_line
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
 
 SlackMessage = dict[str, Any]  # what `chat.postMessage` is given, without the place
@@ -48,7 +49,7 @@ def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: st
         listed = "\n".join(f"[{source.number}] {_place(source)}" for source in cited)
         pieces += split_text(f"{messages.say('sources')}\n{listed}", _BLOCK_CHARS)[:_BLOCKS]
     rendered: list[SlackMessage] = [
-        {"text": "\n\n".join(group), "blocks": [_section(piece) for piece in group]}
+        {"text": "\n\n".join(group), "blocks": [{"type": "section", "text": _text(piece)} for piece in group]}
         for group in (pieces[start : start + _BLOCKS] for start in range(0, len(pieces), _BLOCKS))
     ]
     blocks: list[SlackMessage] = rendered[-1]["blocks"]
@@ -85,7 +86,7 @@ def _place(source: AnswerSource) -> str:
     title = " ".join(source.title.split())[:_MAX_LABEL_CHARS]
     if is_web_page(source):
         return link(source.uri, title or source.uri[:_MAX_LABEL_CHARS])
-    place = escape(source.location)
+    place = escape(single_line(source.location))
     return f"{escape(title)} ({place})" if title else place
 
 
@@ -96,10 +97,6 @@ def _limit(pieces: list[str], limit: int, messages: Messages) -> list[str]:
 def _text(text: str) -> dict[str, Any]:
     # Verbatim: nothing becomes a link or a mention by itself.
     return {"type": "mrkdwn", "text": text, "verbatim": True}
-
-
-def _section(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": _text(text)}
 
 
 def _feedback_buttons(messages: Messages, key: str) -> dict[str, Any]:

@@ -7,11 +7,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from bunko.interfaces.chat.answering import Answerer, ChatModelEndpoint
+from bunko.interfaces.chat.builtin_server import CURRENT_CALLER
 from bunko.interfaces.chat.conversation import SEARCH_TOOLS, Exchange, may_be_called
 from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.setup import ChatTools
 from bunko.interfaces.slack.messages import Messages
+from bunko.interfaces.slack.rights import Sender
 from bunko.library.library import Library
+from bunko.types.access import Rights
 from bunko.types.answers import CheckedAnswer
 
 _log = logging.getLogger("bunko.slack")
@@ -20,22 +23,27 @@ _MAX_CONVERSATIONS = 200  # kept in memory; others are restored from the outbox
 
 
 class ThreadAnswers:
-    """Answers questions, thread by thread, with one model and the same tools for all."""
+    """Answers questions, thread by thread, with one model and what may be read in the channel."""
 
     def __init__(self, library: Library, model: ChatModelEndpoint | None, tools: ChatTools) -> None:
         self._library, self._model, self._tools = library, model, tools
         self._messages = Messages.from_settings(library.settings)
         self._answerers: OrderedDict[str, Answerer] = OrderedDict()
 
-    async def answer(self, question: str, thread: str, history: Sequence[tuple[str, str]]) -> CheckedAnswer | None:
+    async def answer(
+        self, question: str, thread: str, sender: Sender, history: Sequence[tuple[str, str]]
+    ) -> CheckedAnswer | None:
         """Return the verified answer; None if there is neither a model nor a library to search.
 
         `history` has the questions and answers of the thread, without citations, for a bot that was restarted.
         """
-        can_search = await self._can_search()
+        caller = sender.caller(self._library.settings.slack.tools)
+        CURRENT_CALLER.set(caller)
+        tools = self._tools.limited_to(caller.rights)
+        can_search = await _can_search(tools)
         if self._model is None and not can_search:
             return None
-        answer = await self._answerer(thread, history).ask(question)
+        answer = await self._answerer(thread, caller.rights, tools, history).ask(question)
         if self._model is not None and not answer.model:
             for notice in answer.notices:
                 _log.warning("%s", notice)
@@ -60,21 +68,23 @@ class ThreadAnswers:
                 server,
             )
 
-    async def _can_search(self) -> bool:
-        manager = self._tools.manager
-        return manager is not None and any(tool.tool.name in SEARCH_TOOLS for tool in await manager.tools())
-
-    def _answerer(self, thread: str, history: Sequence[tuple[str, str]]) -> Answerer:
+    def _answerer(self, thread: str, rights: Rights, tools: ChatTools, history: Sequence[tuple[str, str]]) -> Answerer:
         answerer = self._answerers.pop(thread, None)
         if answerer is None:
             # Without tools, a model still answers, and every statement of it is marked.
-            tools = self._tools if self._tools.manager is not None else ChatTools(MCPManager([]))
+            tools = tools if tools.manager is not None else ChatTools(MCPManager([]))
+            library = self._library if rights.writes_all else self._library.limited_to(rights.can_read)
             # Anyone in Slack may ask, so that chat.allowed_tools does not hold here.
             allowed_tools = self._library.settings.slack.allowed_tools
-            answerer = Answerer(self._library, self._model, tools, allowed_tools=allowed_tools)
+            answerer = Answerer(library, self._model, tools, allowed_tools=allowed_tools)
             if answerer.conversation is not None:
                 answerer.conversation.restore([Exchange(past, answer, 1) for past, answer in history], ())
         self._answerers[thread] = answerer
         while len(self._answerers) > _MAX_CONVERSATIONS:
             self._answerers.popitem(last=False)
         return answerer
+
+
+async def _can_search(tools: ChatTools) -> bool:
+    manager = tools.manager
+    return manager is not None and any(tool.tool.name in SEARCH_TOOLS for tool in await manager.tools())

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from bunko.remote import parse_retry_after
+from bunko.runtime.remote import parse_retry_after
 
 if TYPE_CHECKING:
     from slack_sdk import WebClient
-    from slack_sdk.errors import SlackApiError
 
 _log = logging.getLogger("bunko.slack")
 
@@ -96,7 +95,8 @@ def _wait_seconds(method: str, error: Exception) -> float:
 
     if not isinstance(error, SlackApiError):
         raise SlackAway(f"{method}: {redact(str(error))}") from None
-    status, code = _status_and_code(error)
+    data, status = error.response.data, int(error.response.status_code or 0)
+    code = str(data.get("error", "")) if isinstance(data, dict) else ""
     if status == 429 or code in ("ratelimited", "rate_limited"):
         headers = {str(name).lower(): value for name, value in dict(error.response.headers).items()}
         seconds = parse_retry_after(headers.get("retry-after"))
@@ -106,11 +106,6 @@ def _wait_seconds(method: str, error: Exception) -> float:
     if status >= 500 or code in _TRANSIENT_ERRORS or not code:
         raise SlackAway(f"{method}: {code or status}") from None
     raise SlackRefused(code) from None
-
-
-def _status_and_code(error: SlackApiError) -> tuple[int, str]:
-    data = error.response.data
-    return int(error.response.status_code or 0), str(data.get("error", "")) if isinstance(data, dict) else ""
 
 
 def redact(text: str) -> str:

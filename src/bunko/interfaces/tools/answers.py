@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.interfaces.serialize import MAX_TAGS, MAX_TERMS, page_to_concise_dict, page_to_dict, resource_address
 from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
-from bunko.interfaces.tools.tool import ARRAY, DocumentLink, ToolReply, object_schema
+from bunko.interfaces.tools.tool import ARRAY, INTEGER, STRING, DocumentLink, ToolReply, object_schema
 from bunko.search.paging import PageItem
 from bunko.search.passages import Passage, display_label, snippet_terms
 from bunko.text.snippets import SnippetTerms, highlight_ranges
@@ -15,9 +15,13 @@ from bunko.text.token_count import estimate_tokens
 if TYPE_CHECKING:
     from bunko.library.page import Page
 
-RESULTS_OUTPUT = object_schema({"results": ARRAY}, "results")
+_RESULT_FIELDS = ["file_path", "heading", "content", "score", "chunk_index", "citation", "hash"]
+SEARCH_OUTPUT = object_schema(
+    {"query": STRING, "total_chunks": INTEGER, "results": ARRAY | {"items": {"required": _RESULT_FIELDS}}},
+    "results",
+)
 # Tokens for the field names and numbers of a result in the structured form, which is the longer one.
-_CONCISE_OVERHEAD_TOKENS, _DETAILED_OVERHEAD_TOKENS = 40, 240
+_CONCISE_OVERHEAD_TOKENS, _DETAILED_OVERHEAD_TOKENS = 60, 240
 
 
 def overhead_tokens(passage: Passage, *, detailed: bool) -> int:
@@ -59,15 +63,18 @@ def document_links(page: Page) -> list[DocumentLink]:
 
 def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, show_tools: bool) -> str:
     mark = new_mark()
-    blocks = [f"{format_count(len(results), 'result')}. {UNTRUSTED_NOTE}"] if results else []
+    total = format_count(page.total_chunks, "chunk")
+    blocks = [f"{format_count(len(results), 'result')} among {total}. {UNTRUSTED_NOTE}"] if results else []
     for item, result in zip(page.results, results, strict=True):
         facts = ", ".join(_result_facts(item, result, show_tool=show_tools))
-        headings = " > ".join(item.passage.headings) or result.get("title", "")
-        labels = [headings, *(f"#{tag}" for tag in result.get("tags", ()))]
+        names = item.passage.headings or [result["heading"] or result.get("title", "")]
+        if names[-1] == _first_heading(result["content"]):
+            names = names[:-1]  # the text has it
+        labels = [" > ".join(names), result.get("author", ""), *(f"#{tag}" for tag in result.get("tags", ()))]
         excerpt = wrap_excerpt(mark, result["content"], " ".join(label for label in labels if label))
         blocks.append(f"## {result['citation']} | {facts}\n{excerpt}")
     if not results and page.is_first:
-        blocks.append("No results for this query. Try other words or fewer filters.")
+        blocks.append(f"No results among {total}. Try other words or fewer filters.")
     elif not results:
         blocks.append("No more results for this query.")
     if page.next_cursor:
@@ -76,8 +83,14 @@ def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, sh
         fresh = page.freshness
         missing = f", {fresh.pending_changes} changed files not yet indexed" if fresh.pending_changes else ""
         checked = fresh.checked_at or "never"
-        blocks.append(f"{page.total_chunks} chunks, generation {fresh.generation}, checked {checked}{missing}")
+        blocks.append(f"Generation {fresh.generation}, checked {checked}{missing}")
     return "\n\n".join([*blocks, *page.notices])
+
+
+def _first_heading(content: str) -> str:
+    """Return the heading that a text begins with; empty for other texts."""
+    line = content.lstrip().partition("\n")[0]
+    return line.lstrip("#").strip() if line.startswith("#") else ""
 
 
 def _matched_words(text: str, terms: SnippetTerms) -> list[str]:
@@ -88,8 +101,7 @@ def _matched_words(text: str, terms: SnippetTerms) -> list[str]:
 
 def _result_facts(item: PageItem, result: dict[str, Any], *, show_tool: bool) -> list[str]:
     """Return what is said about a result beside its text, such as its score and whether it was cut."""
-    facts = [f"score {result['score']}"] if "score" in result else []
-    facts += [f"hash {result['hash']}"]
+    facts = [f"score {result['score']}", f"chunk {result['chunk_index']}", f"hash {result['hash']}"]
     facts += [f"tool {result['tool']}"] if show_tool else []
     facts += [f"trust {result['trust']}, fetched {result['fetched_at']}"] if "trust" in result else []
     facts += [f"date {result['date']}"] if result.get("date") else []

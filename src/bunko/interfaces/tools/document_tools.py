@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import UnknownName
+from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.serialize import MAX_TAGS, readable_address, resource_address
 from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
 from bunko.interfaces.tools.params import MAX_TEXT_CHARS, Param
@@ -32,7 +33,6 @@ from bunko.interfaces.tools.tool import (
     ToolReply,
     object_schema,
 )
-from bunko.records import ListedDocument
 from bunko.search.paging import Cursor, check_cursor, parse_cursor
 from bunko.search.passages import display_label
 from bunko.search.reading import Reading, ReadRequest, outline, read_part
@@ -59,15 +59,12 @@ def build_document_tools(
         ToolDefinition(
             READ_TOOL_NAME,
             "Read a document",
-            "Read a document that was found or listed: the whole of it, the lines of a citation, a section, or lines "
-            "around a hit.",
+            "Read a document that was found or listed, or a part of it.",
             (
                 Param("document", "string", "Citation (path:L12-L30), path, URL or memo id", required=True),
-                Param("lines", "string", "Such as 12-30"),
-                Param("section", "string", "A heading of the document"),
-                Param(
-                    "around", "integer", "Further lines on each side", default=0, minimum=0, maximum=_MAX_CONTEXT_LINES
-                ),
+                Param("lines", "string", "12-30"),
+                Param("section", "string", "A heading"),
+                Param("around", "integer", "More lines on each side", default=0, minimum=0, maximum=_MAX_CONTEXT_LINES),
                 Param("max_tokens", "integer", "Longest answer", minimum=_MIN_TOKENS, maximum=MAX_TEXT_CHARS),
                 *tool_params,
                 CURSOR_PARAM,
@@ -79,7 +76,7 @@ def build_document_tools(
         ToolDefinition(
             LIST_TOOL_NAME,
             "List documents",
-            f"List {subject} by path, tag or date, the newest first; or the headings of one document.",
+            f"List {subject} by path, tag or date, the newest first; or one document's headings.",
             (
                 PATH_PARAM,
                 TAG_PARAM,
@@ -116,7 +113,9 @@ def _read(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
     link = DocumentLink(
         resource_address(tool_name, reading.uri), single_line(reading.uri), display_label(reading.title)
     )
-    return ToolReply(_reading_text(reading), _reading_to_dict(reading, tool_name), [link])
+    return ToolReply(
+        _reading_text(reading), ReadingFields.fill(reading, uri=readable_address(tool_name, reading.uri)), [link]
+    )
 
 
 def _find(call: ToolCall, location: str, tool: str | None, kinds: Sequence[str]) -> FoundDocument:
@@ -132,29 +131,31 @@ def _find(call: ToolCall, location: str, tool: str | None, kinds: Sequence[str])
     return target
 
 
-def _reading_to_dict(reading: Reading, tool_name: str) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "citation": single_line(reading.citation),
-        "place": single_line(reading.place),
-        "title": display_label(reading.title),
-        "date": reading.date,
-        "tags": [display_label(tag) for tag in reading.tags[:MAX_TAGS]],
-        "text": reading.text,
-        "hash": reading.hash,
-        "total_lines": reading.total_lines,
-        "uri": readable_address(tool_name, reading.uri),
-        "note": UNTRUSTED_NOTE,
-    }
-    if reading.next_cursor:
-        result["next_cursor"] = reading.next_cursor
-    return {name: value for name, value in result.items() if value not in ("", [])}
+def _tag_labels(tags: Sequence[str]) -> list[str]:
+    return [display_label(tag) for tag in tags[:MAX_TAGS]]
+
+
+class ReadingFields(Fields):
+    """What was read of a document."""
+
+    citation: str = of("citation", single_line)
+    place: str = of("place", single_line, optional=True)
+    title: str = of("title", display_label, optional=True)
+    date: str = of(optional=True)
+    tags: list[str] = of("tags", _tag_labels, optional=True)
+    text: str = of(optional=True)
+    hash: str
+    total_lines: int
+    uri: str
+    note: str = of(lambda _: UNTRUSTED_NOTE)
+    next_cursor: str = of(optional=True)
 
 
 def _reading_text(reading: Reading) -> str:
     facts = [f"lines {reading.first_line}-{reading.last_line} of {reading.total_lines}", f"hash {reading.hash}"]
     facts += [single_line(reading.place)] if reading.place else []
     facts += [f"date {reading.date}"] if reading.date else []
-    labels = " ".join([display_label(reading.title), *(f"#{display_label(tag)}" for tag in reading.tags[:MAX_TAGS])])
+    labels = " ".join([display_label(reading.title), *(f"#{tag}" for tag in _tag_labels(reading.tags))])
     blocks = [
         f"## {single_line(reading.citation)} | {', '.join(facts)}",
         UNTRUSTED_NOTE,
@@ -181,9 +182,11 @@ def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
     )
     listing = call.library.documents.list_documents(request)
     names = call.library.assistant_names()
-    several_tools = tool is None and _has_several_tools(call, kinds)
+    several_tools = (
+        tool is None and sum(other.active and (not kinds or other.kind in kinds) for other in call.library.tools()) > 1
+    )
     rows = [
-        _listed_to_dict(document) | ({"tool": names[tool.name]} if several_tools else {})
+        ListedFields.fill(document) | ({"tool": names[tool.name]} if several_tools else {})
         for tool, document in listing.documents
     ]
     fitting = _fitting_rows(rows, call.library.settings.serve.max_result_tokens)
@@ -199,10 +202,6 @@ def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
     return ToolReply("\n\n".join(blocks), structured)
 
 
-def _has_several_tools(call: ToolCall, kinds: Sequence[str]) -> bool:
-    return sum(tool.active and (not kinds or tool.kind in kinds) for tool in call.library.tools()) > 1
-
-
 def _fitting_rows(rows: list[dict[str, Any]], token_budget: int) -> list[dict[str, Any]]:
     """Return the first rows that fit a budget, at least one."""
     tokens_left = token_budget - _OVERHEAD_TOKENS
@@ -213,14 +212,13 @@ def _fitting_rows(rows: list[dict[str, Any]], token_budget: int) -> list[dict[st
     return rows
 
 
-def _listed_to_dict(document: ListedDocument) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "path": single_line(document.uri),
-        "title": display_label(document.title),
-        "date": document.date[:16],
-        "tags": [display_label(tag) for tag in document.tags[:MAX_TAGS]],
-    }
-    return {name: value for name, value in result.items() if value not in ("", [])}
+class ListedFields(Fields):
+    """A document in a list."""
+
+    path: str = of("uri", single_line)
+    title: str = of("title", display_label, optional=True)
+    date: str = of(lambda document: document.date[:16], optional=True)
+    tags: list[str] = of("tags", _tag_labels, optional=True)
 
 
 def _listed_facts(row: dict[str, Any]) -> list[str]:

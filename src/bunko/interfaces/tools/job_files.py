@@ -12,8 +12,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 SAVE_SECONDS = 0.5  # between two reports of a job's progress
 _CHECK_SECONDS = 0.5  # between two looks for the mark that cancels a job
 
@@ -28,6 +26,8 @@ class JobFiles:
         self._folder = folder
         self.process_id = f"process-{token_hex(8)}"
         # Any thread may find out whether a process lives.
+        from filelock import FileLock  # here: most servers need none
+
         self._lock = FileLock(folder / f"{self.process_id}.lock", thread_local=False)
         self._lock.acquire(blocking=False)
 
@@ -89,6 +89,8 @@ class JobFiles:
         path = self._folder / f"{process_id}.lock"
         if not path.exists():
             return False
+        from filelock import FileLock, Timeout
+
         lock = FileLock(path)
         try:
             lock.acquire(blocking=False)

@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bunko.errors import BunkoError, LibraryBusy, UnknownName
+from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.tools import job_files
 from bunko.interfaces.tools.job_files import JobFiles
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import STRING, ToolCall, ToolDefinition, ToolReply, object_schema
+from bunko.runtime.package_errors import find_package_error
 from bunko.types.access import Caller
 
 _log = logging.getLogger("bunko.mcp")
@@ -23,8 +25,22 @@ _log = logging.getLogger("bunko.mcp")
 JOB_TOOL_NAME = "job"
 # Of every tool that supports the background.
 BACKGROUND_PARAM = Param("background", "boolean", "Return a job id at once", default=False)
-_MAX_FINISHED_JOBS = 50  # finished jobs whose results are kept
-_MAX_RUNNING_JOBS = 20
+MAX_FINISHED_JOBS = 50  # finished jobs whose results are kept
+MAX_RUNNING_JOBS = 20
+
+
+class JobFields(Fields):
+    """What runs in the background, or did."""
+
+    id: str
+    name: str
+    status: Literal["running", "done", "failed", "cancelled"] = of("state")
+    done: float
+    total: float
+    message: str
+    subject: str = of(optional=True)  # the tool or the address that it is about
+    result: dict[str, Any] = of(optional=True)
+    error: str = of(optional=True)
 
 
 @dataclass(slots=True)
@@ -46,17 +62,7 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job for programs."""
-        fields: dict[str, Any] = {
-            "id": self.id,
-            "name": self.name,
-            "status": self.state,
-            "done": self.done,
-            "total": self.total,
-            "message": self.message,
-        }
-        fields |= {"subject": self.subject} if self.subject else {}
-        fields |= {"result": self.result} if self.result is not None else {}
-        return fields | ({"error": self.error} if self.error else {})
+        return JobFields.fill(self, result=self.result)
 
     def to_reply(self) -> ToolReply:
         """Return the job's status and result."""
@@ -91,7 +97,7 @@ class Jobs:
         """Start a job, unless too many run already."""
         owner = call.library.caller
         running = [job for job in self._all() if job.state == "running"]
-        if len(running) >= _MAX_RUNNING_JOBS:
+        if len(running) >= MAX_RUNNING_JOBS:
             visible_ids = ", ".join(job.id for job in running if _may_see(owner, job)) or "none is yours"
             raise LibraryBusy(
                 f"{len(running)} jobs are still running",
@@ -164,7 +170,7 @@ class Jobs:
     def _forget_old(self) -> None:
         ended = [job for job in self._all() if job.state != "running"]
         files = self._files()
-        for job in ended[: max(0, len(ended) - _MAX_FINISHED_JOBS)]:
+        for job in ended[: max(0, len(ended) - MAX_FINISHED_JOBS)]:
             self._jobs.pop(job.id, None)
             self._stops.pop(job.id, None)
             if files:
@@ -176,15 +182,19 @@ class Jobs:
 
     def _run(self, job: Job, run: Callable[[ToolCall], ToolReply], call: ToolCall) -> None:
         try:
-            reply = run(call)
+            with call.library.hiding_places():
+                reply = run(call)
             job.result, job.text = reply.structured, reply.text
             job.state = "cancelled" if call.stop.is_set() else "done"
         except BunkoError as error:
             job.error, job.state = str(error), "failed"
         except Exception as error:
+            package_error = find_package_error(error)
             # At shutdown the library may be closed while a stopped job still runs; that is expected.
-            _log.log(logging.DEBUG if call.stop.is_set() else logging.ERROR, "%s failed", job.id, exc_info=True)
-            job.error = f"{job.name} failed with an internal error ({type(error).__name__}). See the server's log."
+            level = logging.DEBUG if package_error or call.stop.is_set() else logging.ERROR
+            _log.log(level, "%s failed", job.id, exc_info=True)
+            internal = f"{job.name} failed with an internal error ({type(error).__name__}). See the server's log."
+            job.error = str(package_error or internal)
             job.state = "failed"
         self._save(job)
 
@@ -193,9 +203,9 @@ class Jobs:
         return ToolDefinition(
             JOB_TOOL_NAME,
             "Background job",
-            "Get the status of a job started with background: true, or cancel it.",
+            "Follow or cancel a job started with background: true.",
             (
-                Param("id", "string", "As returned when it was started", required=True),
+                Param("id", "string", "Of the job", required=True),
                 Param("cancel", "boolean", "Stop it", default=False),
             ),
             object_schema({"status": STRING}, "status"),

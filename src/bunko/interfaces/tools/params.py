@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -16,7 +18,8 @@ MAX_TEXT_CHARS = 100_000
 
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,9}\s*")
 _BOOLEANS = {"true": True, "false": False}
-_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
+_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool, "texts": list}
+_SCHEMAS: dict[str, dict[str, Any]] = {"texts": {"type": "array", "items": {"type": "string"}}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Param:
     """A parameter of a tool."""
 
     name: str
-    kind: str  # string, integer, boolean
+    kind: str  # string, integer, boolean, or texts: a list of strings
     description: str = ""
     required: bool = False
     default: Any = None
@@ -35,7 +38,7 @@ class Param:
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of the parameter."""
-        result: dict[str, Any] = {"type": self.kind}
+        result: dict[str, Any] = dict(_SCHEMAS.get(self.kind, {"type": self.kind}))
         if self.description:
             result["description"] = self.description
         if self.choices:
@@ -56,12 +59,18 @@ class Param:
             value = int(value)  # some models write every argument as a text
         elif self.kind == "boolean" and isinstance(value, str) and value.strip().lower() in _BOOLEANS:
             value = _BOOLEANS[value.strip().lower()]
+        elif self.kind == "texts" and isinstance(value, str):
+            value = _read_texts(value)
         if not isinstance(value, _TYPES[self.kind]) or (self.kind == "integer" and isinstance(value, bool)):
             raise QueryError(
                 f"{self.name} must be {_kind_phrase(self.kind)}, not {_value_phrase(value)}", hint=self._hint()
             )
-        if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
-            raise QueryError(f"{self.name} has {len(value):,} characters", hint=f"Use at most {MAX_TEXT_CHARS:,}.")
+        texts = value if isinstance(value, list) else [value]
+        if self.kind == "texts" and not all(isinstance(text, str) for text in texts):
+            raise QueryError(f"{self.name} must be {_kind_phrase(self.kind)}", hint=self._hint())
+        characters = sum(len(text) for text in texts if isinstance(text, str))
+        if characters > MAX_TEXT_CHARS:
+            raise QueryError(f"{self.name} has {characters:,} characters", hint=f"Use at most {MAX_TEXT_CHARS:,}.")
         if self.choices and value not in self.choices and not self.accepts_others:
             raise QueryError(
                 f"{self.name} cannot be {str(value)[:80]!r}", hint=f"Use one of: {', '.join(self.choices)}."
@@ -94,6 +103,7 @@ def validate_arguments(params: Sequence[Param], arguments: Mapping[str, Any]) ->
     for name in arguments:
         if name not in params_by_name:
             matches = get_close_matches(name[:80], params_by_name, n=1)
+            matches = matches or [known for known in params_by_name if name and known.startswith(name.lower())]
             hint = f"Did you mean {matches[0]}?" if matches else f"Known: {', '.join(params_by_name) or 'none'}."
             raise QueryError(f"Unknown argument {name[:80]!r}", hint=hint)
     values = {}
@@ -108,8 +118,18 @@ def validate_arguments(params: Sequence[Param], arguments: Mapping[str, Any]) ->
     return values
 
 
+def _read_texts(value: str) -> Any:
+    """Return the texts of an argument that a model wrote as one text: a JSON array, or one of them."""
+    if value.lstrip().startswith("["):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return [value]
+
+
 def _kind_phrase(kind: str) -> str:
-    return {"string": "a text", "integer": "a whole number", "boolean": "true or false"}[kind]
+    return {
+        "string": "a text", "integer": "a whole number", "boolean": "true or false", "texts": "a list of texts",
+    }[kind]  # fmt: skip
 
 
 def _value_phrase(value: Any) -> str:

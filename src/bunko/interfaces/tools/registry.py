@@ -16,6 +16,7 @@ from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_toolsets
 from bunko.library.audit import local_caller
+from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.types.access import Caller
 
 if TYPE_CHECKING:
@@ -150,6 +151,10 @@ class ToolRegistry:
     def call(self, tool: ToolDefinition, arguments: dict[str, Any], call: ToolCall | None = None) -> ToolReply:
         """Run a tool; invalid arguments raise an error that says what is wrong."""
         tool_call = call or ToolCall(self.access(local_caller("stdio")), {})
+        with tool_call.library.hiding_places():
+            return self._run(tool, arguments, tool_call)
+
+    def _run(self, tool: ToolDefinition, arguments: dict[str, Any], tool_call: ToolCall) -> ToolReply:
         if tool.right == "write" and not tool_call.library.caller.rights.writes_some:
             raise _denied(tool.name)
         values = validate_arguments(tool.params, arguments)
@@ -191,4 +196,4 @@ def _denied(name: str) -> AccessDenied:
 
 def error_text(error: BunkoError) -> str:
     """Return an error for the model: what happened, then what to do."""
-    return f"{error.message}. {error.hint}" if error.hint else error.message
+    return remove_hidden_chars(f"{error.message}. {error.hint}" if error.hint else error.message)

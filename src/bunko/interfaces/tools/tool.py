@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bunko.interfaces.tools.params import Param, schema
-from bunko.observer import Observer
+from bunko.runtime.observer import Observer
 
 if TYPE_CHECKING:
     from bunko.library.access import LibraryAccess
@@ -35,13 +35,20 @@ class ToolReply:
     links: list[DocumentLink] = field(default_factory=list)  # to the documents that it is about
 
 
+ReportProgress = Callable[[float, float, str], None]  # what is done, of how much, and a message
+
+
+def ignore_progress(done: float, total: float, message: str) -> None:
+    """Tell nobody."""
+
+
 @dataclass(slots=True)
 class ToolCall:
     """A call of a tool: what its caller may use of the library, the arguments, a progress callback and a stop event."""
 
     library: LibraryAccess
     arguments: Mapping[str, Any]
-    report_progress: Callable[[float, float, str], None] = lambda done, total, message: None
+    report_progress: ReportProgress = ignore_progress
     stop: threading.Event = field(default_factory=threading.Event)
 
     def observer(self) -> Observer:

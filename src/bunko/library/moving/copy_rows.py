@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from bunko.errors import LibraryError
-from bunko.observer import Observer
 from bunko.protocols import Digest, MovingRows, RowPage
+from bunko.protocols.rows import Key
+from bunko.runtime.observer import Observer
 
 # The digest of the rows of a table that belong to a tool, by table and id of the tool, 0 if to none.
 Digests = dict[tuple[str, int], Digest]
@@ -22,15 +23,11 @@ def copy_rows(source: MovingRows, target: MovingRows, observer: Observer) -> Dig
     What the target has already, as after an interrupted run, is compared and not written again.
     """
     digests: Digests = {}
-    total = sum(source.count(table) for table in source.tables)
-    done = 0
-    for table in source.tables:
-        last_key = target.last_key(table)
-        for page in source.pages(table):
-            target.put_page(table, page, is_new=not last_key or bool(page.after and page.after >= last_key))
-            _add_digests(digests, source, table, page)
-            done += len(page.rows)
-            observer.on_step(COPY_STEP, done, total)
+    last_key: Key = ()
+    for table, page in _read_pages(source, source.tables, digests, observer, COPY_STEP):
+        if not page.after:  # the first page of a table
+            last_key = target.last_key(table)
+        target.put_page(table, page, is_new=not last_key or bool(page.after and page.after >= last_key))
     return digests
 
 
@@ -38,16 +35,24 @@ def read_digests(
     rows: MovingRows, observer: Observer, *, tables: Sequence[str] | None = None, step: str = VERIFY_STEP
 ) -> Digests:
     """Return the digests of all rows of some tables, by default of all."""
-    selected = rows.tables if tables is None else tables
     digests: Digests = {}
-    total = sum(rows.count(table) for table in selected)
-    done = 0
-    for table in selected:
+    for _ in _read_pages(rows, rows.tables if tables is None else tables, digests, observer, step):
+        pass
+    return digests
+
+
+def _read_pages(
+    rows: MovingRows, tables: Sequence[str], digests: Digests, observer: Observer, step: str
+) -> Iterator[tuple[str, RowPage]]:
+    """Yield the pages of tables, and add the digests of their rows."""
+    total, done = sum(map(rows.count, tables)), 0
+    for table in tables:
         for page in rows.pages(table):
-            _add_digests(digests, rows, table, page)
+            yield table, page
+            for tool_id, digest in rows.digests(table, page).items():
+                digests[table, tool_id] = digests.get((table, tool_id), Digest()) + digest
             done += len(page.rows)
             observer.on_step(step, done, total)
-    return digests
 
 
 def check_digests(source: Digests, target: Digests, tool_names: Mapping[int, str], place: str) -> None:
@@ -66,8 +71,3 @@ def _differences(source: Digests, target: Digests, tool_names: Mapping[int, str]
         if expected != actual:
             tool = f" of {tool_names.get(tool_id, tool_id)}" if tool_id else ""
             yield f"{table}{tool} ({expected.rows:,} and {actual.rows:,} rows)"
-
-
-def _add_digests(digests: Digests, rows: MovingRows, table: str, page: RowPage) -> None:
-    for tool_id, digest in rows.digests(table, page).items():
-        digests[table, tool_id] = digests.get((table, tool_id), Digest()) + digest

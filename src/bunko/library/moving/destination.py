@@ -13,8 +13,8 @@ from bunko import stores
 from bunko.errors import LibraryError, LibraryReadOnly, SettingsError
 from bunko.library.paths import LibraryPaths
 from bunko.protocols import Store
-from bunko.records import DatabaseServer, StoreAddress
 from bunko.settings import Settings
+from bunko.types.records import DatabaseServer, StoreAddress
 
 SETTINGS_KEYS = ("storage.kind", "storage.url", "storage.schema")
 PATH_KEYS = ("database.path", "library.path")
@@ -103,7 +103,6 @@ def check_destination(source: Store, destination: Destination) -> Content:
     except LibraryReadOnly as error:  # its tables are older than those of this bunko
         raise _holds_other_error(place) from error
     with closing(store):
-        assert store.rows is not None
         copy_of = store.rows.copy_of()
         if copy_of:
             if copy_of != source.id:

@@ -9,17 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from bunko import indexes
-from bunko.errors import IndexFailure, SettingsError
+from bunko.errors import EmbedderError, IndexFailure, SettingsError
 from bunko.library import catalog
 from bunko.library.index_care import bring_up_to_date
 from bunko.library.index_options import engine_options, index_folder
 from bunko.library.library import Library
 from bunko.library.lock import hold_lock
-from bunko.library.moving.sample_searches import SearchComparison, compare_indexes, sample_searches
+from bunko.library.moving.sample_searches import (
+    QUESTIONS_PER_LANGUAGE,
+    SampleSearch,
+    SearchComparison,
+    compare_indexes,
+    embed_questions,
+    sample_searches,
+)
 from bunko.library.moving.settings_file import SettingsChange, plan_change
 from bunko.library.paths import LibraryPaths
-from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.settings import LoadedSettings, Settings
 from bunko.types import Tool
 
@@ -100,13 +107,13 @@ class IndexSwitcher:
     def __init__(
         self, library: Library, located: LibraryPaths, loaded: LoadedSettings, config: Path | None = None
     ) -> None:
-        self._library, self._store = library, library.store
+        self.library, self._store = library, library.store
         self._located, self._loaded, self._config = located, loaded, config
 
     def use(self, text: str, *, observer: Observer = NO_OBSERVER) -> IndexSwitch:
         """Fill an index, compare its answers with those of the current one, and let the settings choose it."""
         engine = parse_engine(text)
-        settings, old = self._library.settings, current_engine(self._library.settings)
+        settings, old = self.library.settings, current_engine(self.library.settings)
         new_settings = engine.apply_to(settings)
         if current_engine(new_settings) == old:
             raise SettingsError(f"{old} is the index of this library already", hint="Nothing was changed.")
@@ -124,7 +131,7 @@ class IndexSwitcher:
 
     def drop(self, text: str, *, observer: Observer = NO_OBSERVER) -> list[str]:
         """Delete the copies of all tools in an index that is not in use; return the names of the tools."""
-        settings = self._library.settings
+        settings = self.library.settings
         new_settings = parse_engine(text).apply_to(settings)
         if current_engine(new_settings) == current_engine(settings):
             raise SettingsError(f"{text} is the index of this library", hint="Drop it with: bunko index drop --all")
@@ -140,7 +147,7 @@ class IndexSwitcher:
 
     def _compare(self, index: Index, tools: Sequence[Tool], switch: IndexSwitch, observer: Observer) -> None:
         """Compare the answers of an index with those of the current one, if that answers."""
-        settings = self._library.settings
+        settings = self.library.settings
         with self._open(settings) as old_index:
             try:
                 for tool in tools:
@@ -149,13 +156,24 @@ class IndexSwitcher:
                 # Whoever leaves an engine that is gone has nothing to compare with.
                 switch.notices.append(f"The old index did not answer, so nothing was compared: {failure.message}.")
                 return
+            kinds = {settings.index.kind, index.kind}
             switch.comparison = compare_indexes(
                 (self._store, old_index),
                 (self._store, index),
-                sample_searches(self._store, tools),
+                self._questions(tools, switch) if "chroma" in kinds else sample_searches(self._store, tools),
                 observer,
-                is_approximate={settings.index.kind, index.kind} != {"embedded"},
+                is_approximate=kinds != {"embedded"},
             )
+
+    def _questions(self, tools: Sequence[Tool], switch: IndexSwitch) -> list[SampleSearch]:
+        samples = sample_searches(self._store, tools, per_language=QUESTIONS_PER_LANGUAGE)
+        try:
+            return embed_questions(samples, self.library.embedder_of)
+        except EmbedderError as error:
+            switch.notices.append(
+                f"Vectors of the library were searched instead of questions, which differ more: {error.message}."
+            )
+            return samples
 
     @contextmanager
     def _exclude_imports(self, observer: Observer) -> Iterator[None]:
@@ -164,7 +182,7 @@ class IndexSwitcher:
 
     @contextmanager
     def _open(self, settings: Settings) -> Iterator[Index]:
-        paths = self._library.paths
+        paths = self.library.paths
         folder = index_folder(paths, settings) if self._store.is_persistent else None
         with ExitStack() as stack:
             index = indexes.build(settings.index.kind, self._store, folder, engine_options(paths, settings, folder))

@@ -27,14 +27,14 @@ from bunko.library.moving.destination import (
 from bunko.library.moving.sample_searches import SearchComparison, compare_indexes, sample_searches
 from bunko.library.moving.settings_file import SettingsChange, plan_change
 from bunko.library.paths import LibraryPaths, paths_for_file
-from bunko.observer import NO_OBSERVER, Observer
 from bunko.protocols import Index, MovingRows, Store
-from bunko.records import StoreAddress, Totals
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.timing import now
 from bunko.settings import LoadedSettings
-from bunko.timing import now
+from bunko.types.records import StoreAddress, Totals
 
 # How long a move waits for an import to finish; a crawl may take hours.
-_LOCK_WAIT_SECONDS = 600.0
+LOCK_WAIT_SECONDS = 600.0
 _CHECK_PREFIX = "moving-"  # of folders in which the index of a copy is built to compare searches
 
 
@@ -79,7 +79,11 @@ class Mover:
 
     def plan(self, to: str) -> MovePlan:
         """Check where the library should move to, and return what would be done; nothing is changed."""
-        rows = _moving_rows(self._store)
+        if not self._store.is_persistent:
+            raise SettingsError(
+                "A library in memory ends with its process and cannot be moved", hint="Set storage.kind to sqlite."
+            )
+        rows = self._store.rows
         destination = parse_destination(to, self._library.paths, self._located, self._library.settings)
         content = check_destination(self._store, destination)
         tools = {tool.name: self._store.stats.totals(tool.id) for tool in catalog.tools(self._store)}
@@ -93,7 +97,7 @@ class Mover:
         destination = result.plan.destination
         with self._exclude_writers(self._store, observer):
             # It may be the copy of an earlier move: whatever says so afterwards is another place.
-            _moving_rows(self._store).begin_use()
+            self._store.rows.begin_use()
             with self._open_target(destination, observer) as target:
                 check_destination(self._store, destination)  # it may have changed since
                 result.rows = self._copy(target, observer)
@@ -116,7 +120,7 @@ class Mover:
             raise SettingsError(
                 f"{self._store.location} has not moved", hint="Move it back with: bunko move --to PLACE."
             )
-        _moving_rows(self._store).stay()
+        self._store.rows.stay()
         return place
 
     def _plan_settings(self, destination: Destination) -> SettingsChange | None:
@@ -137,7 +141,7 @@ class Mover:
         with ExitStack() as locks:
             for purpose, seconds, activity in (
                 ("web", 0.0, "collecting pages for"),
-                ("import", _LOCK_WAIT_SECONDS, "writing to"),
+                ("import", LOCK_WAIT_SECONDS, "writing to"),
             ):
                 locks.enter_context(
                     hold_lock(store.lock(purpose), wait_seconds=seconds, observer=observer, activity=activity)
@@ -151,7 +155,7 @@ class Mover:
 
     def _copy(self, target: Store, observer: Observer) -> int:
         """Copy and verify all rows; return how many there are."""
-        source_rows, target_rows = _moving_rows(self._store), _moving_rows(target)
+        source_rows, target_rows = self._store.rows, target.rows
         target_rows.begin_copy(self._store.id)
         digests = copy_rows(source_rows, target_rows, observer)
         check_digests(digests, read_digests(target_rows, observer), self._tool_names(), target.location)
@@ -199,7 +203,7 @@ class Mover:
     def _switch(self, target: Store, result: MoveResult) -> None:
         """Make the copy the library, while nobody can write to the old one."""
         plan, generation = result.plan, self._store.generation()
-        source_rows, target_rows = _moving_rows(self._store), _moving_rows(target)
+        source_rows, target_rows = self._store.rows, target.rows
         is_switched = False
         try:
             with source_rows.leave(f"{target.location} ({now()})"):
@@ -232,11 +236,3 @@ class Mover:
 
     def _tool_names(self) -> dict[int, str]:
         return {tool.id: tool.name for tool in self._store.tools.all()}
-
-
-def _moving_rows(store: Store) -> MovingRows:
-    if store.rows is None:
-        raise SettingsError(
-            "A library in memory ends with its process and cannot be moved", hint="Set storage.kind to sqlite."
-        )
-    return store.rows

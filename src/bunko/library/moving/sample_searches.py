@@ -1,30 +1,35 @@
-"""Compare the answers of two indexes with searches made from the library's own texts; nothing is embedded."""
+"""Compare the answers of two indexes with searches made from the library's own texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import IndexFailure, LibraryError
-from bunko.observer import Observer
-from bunko.protocols import Index, IndexView, Store
-from bunko.records import EMPTY_RANKING, StoredChunk
+from bunko.protocols import Embedder, Index, IndexView, Store
+from bunko.runtime.observer import Observer
 from bunko.search.arms import Arms, rank_lexical
-from bunko.search.rank import analyse_request, fuse, have_every_word, select_rows
+from bunko.search.query_analysis import analyse_query
+from bunko.search.rank import fuse, have_every_word, select_rows
 from bunko.search.request import RankRequest
 from bunko.text.language import detect_language
 from bunko.text.sentences import sentence_ends
 from bunko.types import Tool
+from bunko.types.records import EMPTY_RANKING
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 COMPARE_STEP = "Comparing searches"
-# Searches of a tool in each language, the documents that they are looked for in, and the hits that are compared.
-_PER_LANGUAGE, _DOCUMENTS, _HITS = 5, 60, 10
+# Searches of a tool in each language, and as many as questions, whose vectors are not those of chunks: an engine that
+# searches approximately finds the vectors that it has stored much better than others.
+_PER_LANGUAGE, QUESTIONS_PER_LANGUAGE = 5, 50
+# Documents that one search is looked for in, and hits that are compared.
+_DOCUMENTS_PER_SEARCH, _HITS = 12, 10
 _MAX_QUERY_CHARS = 60
 # Scores are equal to four decimals.
 _TOLERANCE = 1e-4
@@ -40,7 +45,7 @@ _Hits = list[tuple[int, float]]  # chunk ids and scores, best first
 
 
 class SampleSearch(NamedTuple):
-    """A search for a sentence of a chunk, with the vector of that chunk."""
+    """A search for a sentence of a chunk, with the vector of that chunk, or of the sentence as a question."""
 
     tool: Tool
     query: str
@@ -52,6 +57,7 @@ class SearchComparison:
     """How many searches were compared, and how many of the nearest vectors both indexes found."""
 
     searches: int = 0
+    same_first: int = 0  # of them, those with the same first hit
     close: int = 0  # of them, those in which chunks of nearly equal scores by words were exchanged
     languages: set[str] = field(default_factory=set)
     nearest: int = 0
@@ -63,28 +69,37 @@ class SearchComparison:
         return self.nearest_in_both / self.nearest if self.nearest else 1.0
 
 
-def sample_searches(store: Store, tools: Sequence[Tool]) -> list[SampleSearch]:
+def sample_searches(store: Store, tools: Sequence[Tool], *, per_language: int = _PER_LANGUAGE) -> list[SampleSearch]:
     """Return searches for sentences of each tool, in Japanese and in English where it has both."""
     samples = []
     for tool in tools:
         counts = {"ja": 0, "en": 0}
         document_ids = store.changes.documents_since(tool.id, 0)
-        step = max(1, len(document_ids) // _DOCUMENTS)
+        step = max(1, len(document_ids) // (_DOCUMENTS_PER_SEARCH * per_language))
         for document_id in document_ids[::step]:
-            for chunk in _first_chunks(store, document_id):
+            for chunk in islice(store.changes.chunks_of([document_id]), 2):
                 query = _query(chunk.text)
                 language = detect_language(query)
-                if language and counts[language] < _PER_LANGUAGE:
+                if language and counts[language] < per_language:
                     counts[language] += 1
                     samples.append(SampleSearch(tool, query, chunk.vector))
-            if min(counts.values()) == _PER_LANGUAGE:
+            if min(counts.values()) == per_language:
                 break
     return samples
 
 
-def _first_chunks(store: Store, document_id: int) -> Iterator[StoredChunk]:
-    chunks = store.changes.chunks_of([document_id])
-    return (chunk for _, chunk in zip(range(2), chunks, strict=False))
+def embed_questions(
+    samples: Sequence[SampleSearch], embedder_of: Callable[[Tool], Embedder | None]
+) -> list[SampleSearch]:
+    """Return the searches with the vectors that their sentences have as questions; raise EmbedderError if it fails."""
+    questions = []
+    for tool, group in groupby(samples, lambda sample: sample.tool):
+        searches, embedder = list(group), embedder_of(tool)
+        if embedder is not None and all(search.vector is not None for search in searches):
+            vectors = embedder.embed([search.query for search in searches], query=True)
+            searches = [search._replace(vector=vector) for search, vector in zip(searches, vectors, strict=True)]
+        questions += searches
+    return questions
 
 
 def _query(text: str) -> str:
@@ -111,8 +126,8 @@ def compare_indexes(
     comparison = SearchComparison()
     for number, sample in enumerate(samples, 1):
         observer.on_step(COMPARE_STEP, number, len(samples))
-        old_words, old_nearest, old_fused = _search(*first, sample)
-        new_words, new_nearest, new_fused = _search(*second, sample)
+        old_words, old_nearest, old_fused = search_sample(*first, sample)
+        new_words, new_nearest, new_fused = search_sample(*second, sample)
         has_same_words = are_equal(old_words[:_HITS], new_words[:_HITS])
         is_equal = has_same_words or (is_approximate and _are_close(old_words[:_HITS], new_words[:_HITS]))
         is_equal = is_equal and _scores_agree(old_nearest, new_nearest)
@@ -125,6 +140,9 @@ def compare_indexes(
                 hint=f"Nothing was switched. {_APPROXIMATE_HINT if is_approximate else _HINT}",
             )
         comparison.searches += 1
+        comparison.same_first += [chunk_id for chunk_id, _ in old_fused[:1]] == [
+            chunk_id for chunk_id, _ in new_fused[:1]
+        ]
         comparison.close += not has_same_words
         comparison.languages.add(detect_language(sample.query))
         new_ids = {chunk_id for chunk_id, _ in new_nearest[:_HITS]}
@@ -138,14 +156,14 @@ def compare_indexes(
     return comparison
 
 
-def _search(store: Store, index: Index, sample: SampleSearch) -> tuple[_Hits, _Hits, _Hits]:
+def search_sample(store: Store, index: Index, sample: SampleSearch) -> tuple[_Hits, _Hits, _Hits]:
     """Return the best chunks by words, by vectors, and by both."""
     vector = sample.vector
     request = RankRequest(sample.query, mode="bm25" if vector is None else "hybrid", top_k=_HITS)
     with store.read_transaction():
         view = index.view([sample.tool.id])
-        analysis = analyse_request(sample.query, request)
-        lexical = rank_lexical(view, analysis, request.rows_per_arm, k1=request.k1, b=request.b)
+        analysis = analyse_query(sample.query, request.ranking)
+        lexical = rank_lexical(view, analysis, request.rows_per_arm, k1=request.ranking.k1, b=request.ranking.b)
         nearest = None if vector is None else view.nearest(vector, request.rows_per_arm)
         scores = fuse(view, analysis, request, Arms(lexical, nearest), noise_floor=-1.0)
         if view.notices:  # it is away, and something else answered

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from bunko.errors import LibraryReadOnly, SettingsError
 from bunko.library.paths import LibraryPaths, user_config_folder
+from bunko.runtime.temporary_files import replace_text
 from bunko.settings import CONFIG_NAMES, LoadedSettings
 from bunko.settings.edit import edit_config
 from bunko.settings.files import ConfigFile, find_configs
-from bunko.temporary_files import replace_text
 
 _LIBRARY_SUFFIXES = (".db", ".sqlite")
 

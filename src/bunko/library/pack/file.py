@@ -24,20 +24,20 @@ from typing import IO, Any
 
 import numpy as np
 
-from bunko import __version__
 from bunko.errors import DiskFull, LibraryError, LibraryTooNew, SourceError
-from bunko.failpoints import reach_failpoint
 from bunko.library.assistant_names import clean_name
 from bunko.library.catalog import clean_description
 from bunko.library.pack import records
 from bunko.library.pack.records import PackDamaged, PackRecord
 from bunko.protocols import Store
+from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.temporary_files import replace_file
+from bunko.runtime.timing import now
 from bunko.search.request import is_tool_search_setting
-from bunko.temporary_files import replace_file
-from bunko.timing import now
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
 from bunko.types.tool_options import ToolOptions, is_valid_option
+from bunko.version import __version__
 
 FORMAT_VERSION = 1
 SUFFIX = ".bunko"

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bunko.embedders import as_remote, embed_and_check
-from bunko.failpoints import reach_failpoint
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.embed import embed_documents
-from bunko.ingest.pipeline import make_batches
 from bunko.ingest.prepare import pack_terms
+from bunko.ingest.run import make_batches
 from bunko.library.pack.file import Pack
 from bunko.library.pack.records import PackRecord
-from bunko.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.protocols import Chunker, Embedder, SentenceEmbedder, Store
-from bunko.records import EmbeddingUsage, PreparedDocument
+from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.types import Report, Tool
 from bunko.types.build_info import BuildInfo
+from bunko.types.records import EmbeddingUsage, PreparedDocument
 
 if TYPE_CHECKING:
     from bunko.types import SentenceVectors, Vectors

@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.records import PreparedDocument
 from bunko.types import Chunk, Document, SourceEntry, Text
+from bunko.types.records import PreparedDocument
 
 if TYPE_CHECKING:
     from bunko.types import Vectors

@@ -31,14 +31,17 @@ class ParsedPage:
 
 
 def read(data: bytes, *, charset: str = "", url: str = "") -> ParsedPage:
-    """Read a page; `charset` comes from the server, and relative links are resolved against `url`. Never fails."""
-    from bunko.readers.html import blocks, decoding, main_content, metadata, tree
+    """Read a page; `charset` comes from the server, and relative links are resolved against `url`.
+
+    Raise SourceError if it has more tags than any page of text; no other bytes make it fail.
+    """
+    from bunko.readers.html import blocks, decoding, metadata, tree
 
     text, encoding = decoding.decode(data, charset)
     document = tree.parse_html(text)
     page = tree.build_tree(document)
     head = metadata.PageHead(document)
-    main = main_content.main_element(page)
+    main = tree.main_element(page)
     keep_readings = keeps_readings(page.ruby_chars, page.body.chars)
     main_text = blocks.markdown(main, keep_menus=main is not page.body, keep_readings=keep_readings)
     if not main_text:

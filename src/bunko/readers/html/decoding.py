@@ -50,7 +50,7 @@ def decode(data: bytes, charset: str = "") -> tuple[str, str]:
     declared = _find_codecs(charset)
     if not declared:
         declared = _find_codecs(_declared_charset(data))
-        # A declaration that was readable as ASCII cannot be in UTF-16, whatever it declares.
+        # A declaration that was readable as ASCII cannot be in UTF-16, even if it says so.
         declared = ("utf-8",) if declared and declared[0].startswith("utf-16") else declared
     if declared and declared[0] != "utf-8" and (text := _decode_certain_utf_8(data)) is not None:
         return text, "utf-8"

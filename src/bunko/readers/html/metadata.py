@@ -89,7 +89,7 @@ def page_title(head: PageHead, page: PageTree, main: Node) -> tuple[str, bool]:
 
 
 def publication_date(head: PageHead, page: PageTree, main: Node) -> str:
-    """Return when the page was published, or "" if it does not say."""
+    """Return the date of publication, or "" if the page does not say."""
     candidates = [head.metas[name] for name in _DATE_META_NAMES if name in head.metas]
     candidates += _JSON_LD_PUBLISHED.findall(head.json_ld)[:1]
     times = page.times

@@ -1,4 +1,4 @@
-"""Build a tree of the visible content of a page, with boilerplate marked."""
+"""Build a tree of the visible content of a page, with boilerplate marked, and find the main text in it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from bunko.readers.html.sanitize import sanitize_html
+from bunko.errors import SourceError
+from bunko.readers.html.sanitize import count_tags, sanitize_html
+from bunko.runtime.package_errors import package_errors
 
-_MAX_NODES = 1_000_000
+MAX_TAGS = 400_000  # with attributes; articles of 2 MB have 60,000
 _SMALL_FORM_CHARS = 200  # characters; some sites wrap the whole page in one form
 
 # Elements without text of the page.
@@ -113,10 +115,14 @@ _Ancestor = tuple[Any, Node, int]
 
 
 def parse_html(html: str) -> Any:
-    """Parse HTML into a document of the parser."""
-    from selectolax.lexbor import LexborHTMLParser
+    """Parse HTML into a document of the parser; raise SourceError if it has more tags than any page of text."""
+    if len(html) > 2 * MAX_TAGS and count_tags(html) > MAX_TAGS:  # each has two characters at least
+        raise SourceError(f"The page has more than {MAX_TAGS:,} tags and attributes", hint="Split it, or exclude it.")
+    source = sanitize_html(html.replace("\0", "")) or " "
+    with package_errors("selectolax"):
+        from selectolax.lexbor import LexborHTMLParser
 
-    return LexborHTMLParser(sanitize_html(html.replace("\0", "")) or " ")
+        return LexborHTMLParser(source)
 
 
 def build_tree(document: Any) -> PageTree:
@@ -127,14 +133,14 @@ def build_tree(document: Any) -> PageTree:
     if start is None:
         start = document.root
     node = start.first_child if start is not None else None
-    element, nodes_left = body, _MAX_NODES
+    element, index = body, 0
     ancestors: list[_Ancestor] = []
     section_depth = 0  # enclosing articles, sections and main elements
     while True:
-        nodes_left -= 1
-        if node is None or nodes_left < 0:
+        index += 1
+        if node is None:
             # The element is complete.
-            element.last_index = _MAX_NODES - nodes_left
+            element.last_index = index
             if not ancestors:
                 return page_tree
             node, parent, section_depth = ancestors.pop()
@@ -158,7 +164,7 @@ def build_tree(document: Any) -> PageTree:
             attributes = node.attributes
             if not attributes or not _is_hidden(attributes):
                 child = Node(tag, attributes)
-                child.first_index = _MAX_NODES - nodes_left
+                child.first_index = index
                 ancestors.append((node, element, section_depth))
                 if attributes:
                     child.is_boilerplate = _is_boilerplate(attributes)
@@ -230,7 +236,7 @@ def _complete_element(node: Node, parent: Node) -> None:
         parent.reading += node.reading
     holds_main = node.holds_main or tag in ("main", "article")
     if holds_main and tag not in _NEVER_MAIN_TAGS:
-        node.is_boilerplate = False  # whatever its name, it holds the main text
+        node.is_boilerplate = False  # in spite of its name, it holds the main text
     if not node.is_boilerplate:
         parent.chars += node.chars
         parent.link_chars += node.link_chars
@@ -310,3 +316,42 @@ def _is_main_name(element_id: str, class_names: str) -> bool:
 def _kebab_name(name: str) -> str:
     """Return a class name in kebab case: main_content and mainContent become main-content."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).replace("_", "-").lower()
+
+
+_MIN_MAIN_CHARS = 200  # characters: a main element with so many is trusted, however large the rest of the page is
+_MIN_MAIN_SHARE = 0.3  # of the page; less means a frame that was named main
+_MIN_CANDIDATE_SHARE = 0.5  # of the text around it; less means a teaser
+_MAX_RIVAL_SHARE = 0.6  # of the best candidate; more means a list of articles, not a comment or a teaser
+
+
+def main_element(page: PageTree) -> Node:
+    """Return the article that holds most of the text, else the main element, else the body."""
+    body = page.body
+    main = max(page.mains, key=_text_weight, default=None)
+    scope = (
+        main
+        if main and (main.chars >= _MIN_MAIN_CHARS or main.text_weight >= _MIN_MAIN_SHARE * body.text_weight)
+        else body
+    )
+    for candidates in (page.article_bodies, page.articles):
+        articles = [node for node in candidates if not node.is_boilerplate]
+        best, *rivals = [*sorted(articles, key=_text_weight, reverse=True), None]
+        # Two articles of similar size are a list of articles, not the main text.
+        rival_weight = rivals[0].text_weight if rivals and rivals[0] else 0.0
+        if (
+            best
+            and best.chars
+            and best.text_weight >= _MIN_CANDIDATE_SHARE * scope.text_weight
+            and rival_weight < _MAX_RIVAL_SHARE * best.text_weight
+        ):
+            return best
+    if scope is body:
+        # The innermost element comes last.
+        for node in reversed(page.named_as_main):
+            if not node.is_boilerplate and node.chars and node.text_weight >= _MIN_CANDIDATE_SHARE * body.text_weight:
+                return node
+    return scope
+
+
+def _text_weight(node: Node) -> float:
+    return node.text_weight

@@ -13,10 +13,11 @@ from bunko.errors import SourceError
 
 _MAX_ENTRIES = 20_000  # a long e-book has a few thousand
 MAX_UNCOMPRESSED_BYTES = 256 << 20  # of all parts that are read together; a book of 1,000 pages has 20 MB of XML
+MAX_ELEMENTS = 4_000_000  # of XML; the largest sheets that are read have 3 million, books of 1,000 pages one
 MAX_SECONDS = 60.0
 # Every feed of the XML parser may start over at the beginning of an unfinished tag, so pieces must not be small.
-_PIECE_BYTES = 1 << 20
-# What damage to a ZIP file, or an entry of a method that nobody uses, makes the standard library raise.
+PIECE_BYTES = 1 << 20
+# Exceptions of the standard library at damage to a ZIP file, or at an entry of an unused method.
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, LookupError,
     OSError,
@@ -33,6 +34,7 @@ class Archive:
     def __init__(self, data: bytes, kind: str) -> None:
         self.kind = kind  # for messages: Word document, e-book
         self._bytes_left = MAX_UNCOMPRESSED_BYTES
+        self._elements_left = MAX_ELEMENTS
         self._deadline = time.monotonic() + MAX_SECONDS
         if data.startswith(_OLD_CONTAINER_MARK):
             raise SourceError(
@@ -67,12 +69,20 @@ class Archive:
             raise self.unreadable(ValueError("a part is compressed by an unknown method"))
         try:
             with self._zip.open(entry) as stream:
-                while piece := stream.read(_PIECE_BYTES):
+                while piece := stream.read(PIECE_BYTES):
                     self._bytes_left -= len(piece)
                     self.check_limits()
                     yield piece
         except _DAMAGE as error:
             raise self.unreadable(error) from error
+
+    def count_elements(self, count: int) -> None:
+        """Raise SourceError if all parts together have more elements than any document."""
+        self._elements_left -= count
+        if self._elements_left < 0:
+            raise SourceError(
+                f"The {self.kind} has more than {MAX_ELEMENTS:,} XML elements", hint="Split it, or exclude it."
+            )
 
     def check_limits(self) -> None:
         """Raise SourceError if the file takes too long or turned out too large."""

@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from bunko.readers.office.package import child, local_name
+from bunko.readers.office.package import children, local_name
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -27,12 +27,10 @@ _MAX_DAYS = 2_958_466  # the end of the year 9999
 
 
 def read_number_kinds(styles: Element) -> list[NumberKind]:
-    """Return what each cell style of a workbook shows its numbers as."""
-    formats = child(styles, "numFmts")
-    codes = {node.get("numFmtId", ""): node.get("formatCode", "") for node in (formats if formats is not None else ())}
-    cell_styles = child(styles, "cellXfs")
+    """Return the kind of number that each cell style of a workbook shows."""
+    codes = {node.get("numFmtId", ""): node.get("formatCode", "") for node in children(styles, "numFmts")}
     kinds: list[NumberKind] = []
-    for style in cell_styles if cell_styles is not None else ():
+    for style in children(styles, "cellXfs"):
         if local_name(style) == "xf":
             format_id = style.get("numFmtId", "")
             code = codes.get(format_id)
@@ -46,7 +44,7 @@ def read_number_kinds(styles: Element) -> list[NumberKind]:
 
 
 def kind_of_format(code: str) -> NumberKind:
-    """Return what a format code shows a number as."""
+    """Return the kind of number that a format code shows."""
     first = re.sub(r"e[-+]", "", _LITERALS.sub("", code).split(";")[0].lower())
     if re.fullmatch(r"0{2,20}", first):
         return len(first)
@@ -75,7 +73,10 @@ def format_number(text: str, kind: NumberKind, *, since_1904: bool) -> str:
     if kind == "percent":
         return f"{_plain_number(number * 100)}%"
     if kind == "duration":
-        return _format_duration(number)
+        if not abs(number) < _MAX_DAYS:
+            return _plain_number(number)
+        seconds = round(abs(number) * 86_400)
+        return f"{'-' if number < 0 else ''}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     if kind in ("date", "time", "datetime"):
         return _format_date(number, str(kind), since_1904=since_1904) or _plain_number(number)
     plain = _plain_number(number)
@@ -86,13 +87,6 @@ def _plain_number(number: float) -> str:
     """Return a number with the 15 digits that spreadsheets keep: 0.1 + 0.2 is 0.3."""
     text = f"{number:.15g}"
     return text if "e" not in text else repr(float(text))
-
-
-def _format_duration(days: float) -> str:
-    if not abs(days) < _MAX_DAYS:
-        return _plain_number(days)
-    seconds = round(abs(days) * 86_400)
-    return f"{'-' if days < 0 else ''}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _format_date(days: float, kind: str, *, since_1904: bool) -> str:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from bunko.readers.office.archive import Archive, resolve_name
 from bunko.readers.office.xml import parse_optional
-from bunko.readers.titles import clean_title
 from bunko.text.dates import iso_date
+from bunko.text.labels import clean_title
 from bunko.text.tags import parse_tags
+from bunko.types import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from xml.etree.ElementTree import Element
 
     from bunko.types import Text
@@ -37,7 +37,7 @@ def main_part(archive: Archive) -> str:
 
 
 def relationships(archive: Archive, part: str) -> dict[str, Relationship]:
-    """Return what a part refers to, by id; what lies outside the file is left out."""
+    """Return the targets of a part, by id; those outside the file are left out."""
     folder, _, name = part.rpartition("/")
     root = parse_optional(archive, resolve_name("", f"{folder}/_rels/{name}.rels"))
     return {
@@ -72,13 +72,18 @@ def child(element: Element, *path: str) -> Element | None:
     return current
 
 
+def children(element: Element, *path: str) -> list[Element]:
+    """Return the elements in the first element on a path of names; none if it is missing."""
+    parent = child(element, *path)
+    return [] if parent is None else list(parent)
+
+
 def document_text(archive: Archive, text: str, media_type: str, *, title: str = "") -> Text:
     """Return a text with the title, date and keywords from the properties; `title` is used if they name none."""
-    from bunko.types import Text
-
     names = [relationship.target for relationship in relationships(archive, "").values()
              if relationship.kind == "core-properties"]  # fmt: skip
-    values = _texts_by_name(parse_optional(archive, names[0]) if names else ())
+    elements = parse_optional(archive, names[0]) if names else ()
+    values = {local_name(element): (element.text or "").strip() for element in elements}
     dates = (iso_date(values.get(name, "")) for name in ("created", "modified"))
     return Text(
         text=text,
@@ -88,7 +93,3 @@ def document_text(archive: Archive, text: str, media_type: str, *, title: str = 
         date=next((date for date in dates if date), ""),
         tags=parse_tags(values.get("keywords", "")),
     )
-
-
-def _texts_by_name(elements: Iterable[Element]) -> dict[str, str]:
-    return {local_name(element): (element.text or "").strip() for element in elements}

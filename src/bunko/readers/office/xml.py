@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 from xml.parsers import expat
 
@@ -35,46 +35,60 @@ def iter_elements(archive: Archive, name: str, *parents: str) -> Iterator[Elemen
     Each one is complete. It is emptied when the next one is asked for, so that a part of any size needs little memory.
     """
     try:
-        yield from _iter_elements(_checked_pieces(archive.stream(name)), tuple(f"}}{parent}" for parent in parents))
+        yield from _iter_elements(archive, name, tuple(f"}}{parent}" for parent in parents))
     except (ParseError, expat.ExpatError, ValueError, LookupError) as error:
         raise archive.unreadable(error) from error
 
 
-def _iter_elements(pieces: Iterable[bytes], parents: tuple[str, ...]) -> Iterator[Element]:
-    parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
+def _iter_elements(archive: Archive, name: str, parents: tuple[str, ...]) -> Iterator[Element]:
     open_elements: list[Element] = []
     parent_depth = 0  # of the open element whose children are yielded
     held_count = 0
-    for piece in pieces:
+    for event, element in _iter_events(archive, name):
+        if event == "start":
+            held_count += 1
+            open_elements.append(element)
+            if len(open_elements) > _MAX_DEPTH or held_count > _MAX_HELD_ELEMENTS:
+                raise ValueError("its XML is nested too deeply or too large")
+            if not parent_depth and element.tag.endswith(parents):
+                parent_depth = len(open_elements)
+            continue
+        open_elements.pop()
+        depth = len(open_elements)
+        if parent_depth and depth == parent_depth:
+            yield element
+            open_elements[-1].clear()
+            held_count = depth
+        elif depth < parent_depth:
+            parent_depth = 0
+        if not depth and not parents:
+            yield element
+
+
+def _iter_events(archive: Archive, name: str) -> Iterator[tuple[str, Element]]:
+    """Yield the starts and ends of elements.
+
+    Since expat 2.6 the parser holds back what follows a long comment or attribute, until as much again was fed or it is
+    closed. `flush`, which Python has since then, keeps all that from becoming elements at once.
+    """
+    parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
+    for piece in _checked_pieces(archive.stream(name)):
+        archive.count_elements(piece.count(b"<") - piece.count(b"</"))
         parser.feed(piece)
-        events: Iterable[tuple[str, Element]] = parser.read_events()  # type: ignore[assignment]
-        for event, element in events:
-            if event == "start":
-                held_count += 1
-                open_elements.append(element)
-                if len(open_elements) > _MAX_DEPTH or held_count > _MAX_HELD_ELEMENTS:
-                    raise ValueError("its XML is nested too deeply or too large")
-                if not parent_depth and element.tag.endswith(parents):
-                    parent_depth = len(open_elements)
-                continue
-            open_elements.pop()
-            depth = len(open_elements)
-            if parent_depth and depth == parent_depth:
-                yield element
-                open_elements[-1].clear()
-                held_count = depth
-            elif depth < parent_depth:
-                parent_depth = 0
-            if not depth and not parents:
-                yield element
+        if hasattr(parser, "flush"):
+            parser.flush()
+        yield from parser.read_events()  # type: ignore[misc]
     parser.close()
+    yield from parser.read_events()  # type: ignore[misc]
 
 
 def _checked_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the pieces of an XML file unless it declares entities, which can stand for other files or for gigabytes.
 
-    Declarations precede the first element, so that only the beginning is read twice.
+    Declarations precede the first element, so that only the beginning is read twice. No piece is handed on before: the
+    checker, too, may see what stands in it only when more follows.
     """
+    unchecked: list[bytes] = []
     seen_element = False
     checker = expat.ParserCreate()
 
@@ -89,6 +103,12 @@ def _checked_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
     checker.EntityDeclHandler = refuse
     checker.StartElementHandler = stop_checking
     for piece in pieces:
+        unchecked.append(piece)
         if not seen_element:
             checker.Parse(piece, False)
-        yield piece
+        if seen_element:
+            yield from unchecked
+            unchecked.clear()
+    if not seen_element:
+        checker.Parse(b"", True)
+    yield from unchecked

@@ -7,28 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.errors import SourceError
 from bunko.readers.reader import Reader
+from bunko.runtime.installation import install_command
 from bunko.text.dates import iso_date
+from bunko.text.labels import clean_title
+from bunko.types import Text
 
 if TYPE_CHECKING:
     from bunko.types import Text
 
 _PDF_DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(?:(\d\d)(\d\d)(\d\d)?)?(?:(Z)|([-+]\d\d)'?(\d\d)?'?)?")
 
+_OCR_HINT = "Run text recognition on it, for example with ocrmypdf, then import it again."
+_MAX_RANGES = 20  # of pages that are listed
+
 
 def read(data: bytes) -> Text:
     """Return the text of all pages; raise SourceError if there is none."""
     from bunko.readers.pdf import layout, process
-    from bunko.readers.titles import clean_title
-    from bunko.types import Text
 
     if not READER.is_available():
         raise SourceError(
             "Reading PDF files needs the package pypdfium2, which is not installed",
-            hint='Install it with: pip install "bunko[pdf]"',
+            hint=f"Install it with: {install_command(package=READER.package)}",
         )
     messages = process.extract(data)
     _check_errors(messages, process.MAX_PAGES, process.MAX_CHARS)
-    document, pages = messages[0], [message["lines"] for message in messages if "lines" in message]
+    document, page_messages = messages[0], [message for message in messages if "lines" in message]
+    pages = [message["lines"] for message in page_messages]
     text = layout.markdown(
         [[layout.Line(line, size, *box) for line, size, box in page or ()] for page in pages],
         [tuple(entry) for entry in document["outline"]],
@@ -38,8 +43,9 @@ def read(data: bytes) -> Text:
             raise _unreadable_error("none of its pages can be loaded")
         raise SourceError(
             "The PDF has no text: its pages are images",
-            hint="Run text recognition on it, for example with ocrmypdf, then import it again.",
+            hint=_OCR_HINT,
         )
+    scanned = [number for number, message in enumerate(page_messages, 1) if message.get("is_image")]
     metadata = document["metadata"]
     return Text(
         text=text,
@@ -47,7 +53,20 @@ def read(data: bytes) -> Text:
         encoding="binary",
         title=clean_title(metadata.get("Title") or ""),
         date=_parse_date(metadata.get("CreationDate") or metadata.get("ModDate") or ""),
+        missing=_describe_scanned(scanned),
     )
+
+
+def _describe_scanned(numbers: list[int]) -> str:
+    """Return which pages have no text because they are images, and what to do; empty if there are none."""
+    if not numbers:
+        return ""
+    starts = [number for number in numbers if number - 1 not in numbers]
+    ends = [number for number in numbers if number + 1 not in numbers]
+    ranges = [f"{start}" if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True)]
+    listed = ", ".join(ranges[:_MAX_RANGES]) + (", …" if len(ranges) > _MAX_RANGES else "")
+    pages = "page" if len(numbers) == 1 else "pages"
+    return f"no text on {pages} {listed}: scanned images\n{_OCR_HINT}"
 
 
 def _check_errors(messages: list[dict[str, Any]], max_pages: int, max_chars: int) -> None:
@@ -90,7 +109,6 @@ READER = Reader(
     suffixes=(".pdf",),
     media_type="application/pdf",
     default_suffixes=(".pdf",),
-    extra="pdf",
     package="pypdfium2",
     label="PDF",
 )

@@ -13,19 +13,18 @@ from contextlib import suppress
 from statistics import median
 from typing import Any, BinaryIO
 
-_MAX_MEMORY_BYTES = 3 << 30  # of address space; PDFium itself refuses streams of more than 1 GB
 _MAX_OUTLINE_ENTRIES = 20_000
 _MAX_OUTLINE_LEVEL = 15
 _MIN_LINE_CHARS = 40  # a shorter line counts as one of this length: its size and box need memory too
 _SIZE_SAMPLES = 5  # characters of a line whose sizes are compared
 
 
-def main(max_pages: int, max_chars: int) -> None:
-    """Answer requests until stdin ends."""
+def main(max_pages: int, max_chars: int, max_bytes: int) -> None:
+    """Answer requests until stdin ends, with a limit of the address space where the system has one."""
     with suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (max_bytes, max_bytes))
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while header := requests.read(4):
         data = requests.read(int.from_bytes(header, "big"))
@@ -34,7 +33,7 @@ def main(max_pages: int, max_chars: int) -> None:
                 write_message(answers, message)
         except MemoryError:
             write_message(answers, {"error": "memory"})
-        except Exception as error:  # whatever a damaged file leads to
+        except Exception as error:  # anything may come of a damaged file
             write_message(answers, {"error": "broken", "reason": f"{error}"[:200]})
         answers.flush()
 
@@ -46,7 +45,7 @@ def write_message(stream: BinaryIO, message: dict[str, Any]) -> None:
 
 
 def extract_messages(data: bytes, max_pages: int, max_chars: int) -> Iterator[dict[str, Any]]:
-    """Yield what is known of the document, then the lines of each page."""
+    """Yield the metadata of the document, then the lines of each page."""
     import pypdfium2
     import pypdfium2.raw as pdfium
 
@@ -69,9 +68,10 @@ def extract_messages(data: bytes, max_pages: int, max_chars: int) -> Iterator[di
                 yield {"lines": None}
                 continue
             lines = list(_lines(pdfium, text_page, chars_left))
+            is_image = not lines and _has_image(pdfium, page)
             text_page.close()
             page.close()
-            yield {"lines": lines}
+            yield {"lines": lines, "is_image": is_image}
             chars_left -= sum(max(len(line[0]), _MIN_LINE_CHARS) for line in lines)
             if chars_left <= 0:
                 break
@@ -95,6 +95,13 @@ def _load_page(document: Any, index: int, *, with_fields: bool) -> Any:
         page.close()
         page = document[index]
     return page
+
+
+def _has_image(pdfium: Any, page: Any) -> bool:
+    """Return whether a page shows an image, as a scanned one does and an empty one does not."""
+    with suppress(Exception):  # damaged objects are no reason to lose the page
+        return any(True for _ in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE]))
+    return False
 
 
 def _outline(document: Any) -> list[tuple[int, str, int]]:
@@ -155,4 +162,4 @@ def _box(text_page: Any, positions: list[int]) -> list[float]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:4]))

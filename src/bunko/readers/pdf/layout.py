@@ -95,12 +95,12 @@ def _body_size(pages: Iterable[Iterable[Line]]) -> float:
 
 
 def _edge_key(line: Line) -> tuple[str, int, int]:
-    """Return what a running head has in common with those of other pages: its text without numbers, and its height."""
+    """Return the key of a running head, common to those of other pages: its text without numbers, and its height."""
     return re.sub(r"\d+|\b[ivxlc]+\b", "#", line.text), round(line.bottom / 3), round(line.size)
 
 
 def _repeated_edges(pages: Sequence[Sequence[Line]], body_size: float) -> set[tuple[str, int, int]]:
-    """Return the running heads and feet; lines larger than the text are headings, whatever they have in common."""
+    """Return the running heads and feet; lines larger than the text are headings, even if pages share them."""
     texts_by_key: dict[tuple[str, int, int], dict[int, str]] = {}
     for number, page in enumerate(pages):
         by_height = sorted(page, key=lambda line: line.bottom)
@@ -120,7 +120,7 @@ def _numbers_follow_pages(texts: dict[int, str]) -> bool:
         )
         for (page, text), (following_page, following) in pairwise(sorted(texts.items()))
     ]
-    # Not in every step: the numbers of pages may begin anew in each chapter.
+    # Not in every step: the numbers of pages may begin again in each chapter.
     return 2 * sum(set(changes) <= {0, step} and changes.count(step) <= 1 for step, changes in steps) >= len(steps)
 
 

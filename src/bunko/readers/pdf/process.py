@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bunko.errors import SourceError
-from bunko.readers.helper_process import HelperProcess
+from bunko.readers.helper_process import HelperProcess, memory_limit
 
 MAX_PAGES = 5000
 MAX_CHARS = 20_000_000
@@ -18,10 +18,11 @@ extractor = HelperProcess(Path(__file__).with_name("extract.py"))
 def extract(data: bytes) -> list[dict[str, Any]]:
     """Return the answers of `extract.py` for a PDF, one file at a time; raise SourceError if there is none."""
     try:
-        return extractor.ask(data, MAX_SECONDS, (str(MAX_PAGES), str(MAX_CHARS)))
+        limits = (MAX_PAGES, MAX_CHARS, memory_limit())
+        return extractor.ask(data, MAX_SECONDS, [str(limit) for limit in limits])
     except EOFError:
         raise SourceError(
-            f"The PDF cannot be read: it takes more than {MAX_SECONDS:.0f} seconds, or is damaged",
+            f"The PDF cannot be read: it takes more than {MAX_SECONDS:.0f} seconds or too much memory, or is damaged",
             hint="Open it and save it again, split it, or exclude it.",
         ) from None
     except OSError as error:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
 
 from bunko.errors import AddressRefused, BunkoError, SourceError
-from bunko.observer import NO_OBSERVER, CrawlProgress, Observer
 from bunko.protocols import Store
-from bunko.records import WebPage
+from bunko.runtime.observer import NO_OBSERVER, CrawlProgress, Observer
+from bunko.runtime.timing import now
 from bunko.sources.web import sitemap
 from bunko.sources.web.links import CrawlRules, LinkFilter, site_of
 from bunko.sources.web.pages import is_document, read_page
 from bunko.sources.web.site_cache import SiteCache
-from bunko.sources.web.threads import DaemonPool
 from bunko.sources.web.visit import FORBIDDEN_REASON, Visitor, VisitResult, failure_reason
-from bunko.timing import now
 from bunko.types import Problem
+from bunko.types.records import WebPage
 
 _log = logging.getLogger("bunko.web")
 
@@ -257,6 +260,8 @@ class Crawler:
             )
         if visit.error is not None:
             self._record_failure(checked, visit.error)
+            if isinstance(visit.error, AddressRefused) and visit.error.reason == "threat":
+                self._withdraw_pages([row.url, visit.final_url], visit.error)
             return []
         if visit.skip_reason:
             self._pending_pages[row.url] = replace(checked, problem=visit.skip_reason)
@@ -272,7 +277,18 @@ class Crawler:
         self._pending_pages[row.url] = replace(
             row, status=getattr(error, "status", 0), problem=failure_reason(row.url, error)
         )
-        self._add_problem(row.url, error, "; the stored version is kept" if is_document(row) else "")
+        is_threat = isinstance(error, AddressRefused) and error.reason == "threat"
+        fate = "its stored version was removed" if is_threat else "the stored version is kept"
+        self._add_problem(row.url, error, f"; {fate}" if is_document(row) else "")
+
+    def _withdraw_pages(self, urls: Sequence[str], error: AddressRefused) -> None:
+        """Delete the content of dangerous pages, so that no search returns it; their records say why."""
+        for url, row in self._known_pages(urls).items():
+            self._pending_pages[url] = replace(
+                row, state="failed", etag="", last_modified="", content_hash="", problem=failure_reason(url, error)
+            )
+            self._pending_contents.pop(url, None)
+            self._pending_removals.append(url)  # with its content; the record is written again
 
     def _record_page(self, visit: VisitResult, row: WebPage) -> None:
         page, hints, result = visit.page, visit.hints, self._result
@@ -382,3 +398,56 @@ class Crawler:
             return read_page(content, media_type=row.media_type, charset=row.charset).text
         except SourceError:
             return row.content_hash
+
+
+T = TypeVar("T")
+
+
+class DaemonPool(Generic[T]):
+    """A pool of daemon threads. The pool of the standard library is joined at exit, even after Ctrl-C."""
+
+    def __init__(self, thread_count: int) -> None:
+        self.pending = 0  # tasks whose results were not returned yet
+        self._queue: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
+        self._results: SimpleQueue[T | BaseException] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._run_worker, name=f"bunko-web-{index}", daemon=True)
+            for index in range(thread_count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, task: Callable[[], T]) -> None:
+        """Run a task as soon as a thread is free."""
+        self.pending += 1
+        self._queue.put(task)
+
+    def results(self, timeout: float) -> list[T]:
+        """Return the available results, after waiting at most `timeout` for the first; raise the error of a task."""
+        results: list[T] = []
+        with suppress(Empty):
+            while True:
+                result = self._results.get(timeout=timeout) if not results else self._results.get_nowait()
+                self.pending -= 1
+                if isinstance(result, BaseException):
+                    raise result
+                results.append(result)
+        return results
+
+    def shut_down(self) -> None:
+        """Stop the threads, without waiting for tasks that still run."""
+        with suppress(Empty):
+            while True:
+                self._queue.get_nowait()
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            if not self.pending:
+                thread.join()
+
+    def _run_worker(self) -> None:
+        while (task := self._queue.get()) is not None:
+            try:
+                self._results.put(task())
+            except BaseException as error:
+                self._results.put(error)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
+import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urljoin
 
 from bunko.errors import FetchFailed
+from bunko.runtime.package_errors import package_errors
 from bunko.sources.web.decompress import ENCODINGS, Decompressor
 from bunko.sources.web.ssrf_guard import Guard, Target, display_url
 
@@ -34,9 +39,13 @@ _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _REPEATABLE_HEADERS = {"content-encoding": ", ", "x-robots-tag": "\n"}
 # Directives that have a colon and a value.
 _VALUE_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
+# What the library says if a connection ends within a response, or before it.
+_EARLY_END = re.compile("disconnected|closed connection")
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s\"';]+)", re.IGNORECASE)
 
 Headers = dict[str, str]
+
+_log = logging.getLogger("bunko.web")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +92,11 @@ class Fetcher:
         connections: int = 32,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        import httpcore2
+        with package_errors("httpcore2"):
+            import httpcore2
 
-        from bunko.deadlines import RequestState
-        from bunko.sources.web.pinned_connection import PinnedBackend
+            from bunko.runtime.deadlines import RequestState
+            from bunko.sources.web.pinned_connection import PinnedBackend
 
         self.guard = guard
         # Larger values overflow the clocks of some systems.
@@ -186,7 +196,7 @@ class Fetcher:
             ) from error
         except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
             raise FetchFailed(
-                f"{display_url(str(target))} was not fetched: {error or type(error).__name__}",
+                f"{display_url(str(target))} was not fetched: {_connection_problem(error)}",
                 hint=_connection_hint(error),
             ) from error
 
@@ -283,8 +293,6 @@ def _retry_seconds(value: str) -> float:
     if value.isdecimal():
         return float(value[:9])
     if value:
-        from email.utils import parsedate_to_datetime
-
         with suppress(ValueError, TypeError, OverflowError):
             return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     return 0.0
@@ -312,7 +320,7 @@ def _require_page(page: FetchedPage, *, is_conditional: bool) -> FetchedPage:
         return page
     if page.status in _REDIRECT_STATUSES and page.location:
         raise FetchFailed(
-            f"{display_url(page.url)} redirects to {display_url(page.location)}",
+            f"{display_url(page.url)} was not fetched: it redirects to {display_url(page.location)}",
             hint="Fetch that address instead, or set crawl.follow_redirects.",
             status=page.status,
             location=page.location,
@@ -333,12 +341,30 @@ def _require_page(page: FetchedPage, *, is_conditional: bool) -> FetchedPage:
     )
 
 
-def _connection_hint(error: Exception) -> str:
-    import ssl
+def _connection_problem(error: Exception) -> str:
+    """Return the problem of a connection or of its data."""
+    cause = _system_error(error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({cause.verify_message})"
+    if isinstance(cause, ssl.SSLError):
+        return f"no encrypted connection could be made ({cause.reason})"
+    if cause is not None and cause.errno:
+        return os.strerror(cause.errno)
+    if _EARLY_END.search(str(error)):
+        return "the server closed the connection too early"
+    _log.debug("Not HTTP: %s", error)
+    return "the response is not valid HTTP"
 
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return "Its certificate is not trusted; for a private certificate authority, set SSL_CERT_FILE."
-        cause = cause.__cause__ or cause.__context__
+
+def _connection_hint(error: Exception) -> str:
+    if isinstance(_system_error(error), ssl.SSLCertVerificationError):
+        return "For a private certificate authority, set SSL_CERT_FILE."
     return "Check the address, and that the server is up."
+
+
+def _system_error(error: BaseException) -> OSError | None:
+    """Return the error of the system or of TLS that caused another."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    return cause

@@ -8,6 +8,7 @@ from itertools import islice
 from threading import Event
 
 from bunko.errors import BunkoError, QueryError
+from bunko.runtime.package_errors import package_errors
 from bunko.sources.web.pace import CrawlStopped
 from bunko.sources.web.ssrf_guard import DEFAULT_PORTS, Guard, Target
 
@@ -90,20 +91,22 @@ def site_of(target: Target) -> str:
 def matcher(pattern: str) -> Callable[[str], bool]:
     """Return a function that matches URLs; raise QueryError on a pattern that is invalid or not supported.
 
-    RE2 matches in time proportional to the length of the URL, whatever the pattern, and lets other threads run.
+    RE2 matches in time proportional to the length of the URL, for any pattern, and lets other threads run.
     """
     if not pattern:
         return lambda url: True
     if len(pattern) > _MAX_PATTERN_LENGTH:
         raise QueryError(f"The pattern has {len(pattern)} characters", hint=f"Use at most {_MAX_PATTERN_LENGTH}.")
-    import re2
+    with package_errors("google-re2"):
+        import re2
 
-    options = re2.Options()
-    options.log_errors, options.never_capture, options.max_mem = False, True, _MAX_PATTERN_MEMORY
-    try:
-        compiled = re2.compile(pattern, options)
-    except (re2.error, UnicodeEncodeError) as error:
-        raise _pattern_error(pattern, error) from error
+        options = re2.Options()
+        options.log_errors, options.never_capture, options.max_mem = False, True, _MAX_PATTERN_MEMORY
+        try:
+            compiled = re2.compile(pattern, options)
+        except (re2.error, UnicodeEncodeError) as error:
+            raise _pattern_error(pattern, error) from error
+        compiled.search("")  # what cannot work fails here
     return lambda url: compiled.search(url[:_MAX_MATCHED_CHARS]) is not None
 
 

@@ -11,9 +11,11 @@ from urllib.parse import urlsplit
 from bunko import readers
 from bunko.errors import SourceError
 from bunko.protocols import Scan
-from bunko.records import WebPage
+from bunko.readers import encoding, html
+from bunko.readers.html import decoding, metadata, tree
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.types import Fingerprint, SourceEntry, Text
+from bunko.types.records import WebPage
 
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _MARKDOWN_TYPES = ("text/markdown", "text/x-markdown")
@@ -38,8 +40,6 @@ def read_crawl_hints(
     """Return the links and metadata of a page, in a fraction of the time that reading its text takes."""
     if media_type not in _HTML_TYPES:
         return CrawlHints()
-    from bunko.readers.html import decoding, metadata, tree
-
     document = tree.parse_html(decoding.decode(data, charset)[0])
     head = metadata.PageHead(document)
     base = metadata.absolute_url(head.base_url, url) or url
@@ -53,8 +53,6 @@ def read_crawl_hints(
 def read_page(data: bytes, *, media_type: str, charset: str = "", url: str = "") -> Text:
     """Return the text of a response of this media type; raise SourceError if it cannot be read."""
     if media_type in _HTML_TYPES:
-        from bunko.readers import html
-
         return html.read(data, charset=charset, url=url).text
     if media_type == _PDF_TYPE:
         return readers.read(data, "page.pdf")
@@ -74,9 +72,6 @@ def is_empty(text: Text) -> bool:
 
 def _to_utf8(data: bytes, charset: str) -> bytes:
     """Return text as UTF-8 without hidden characters, decoded with the charset of the server or a detected one."""
-    from bunko.readers import encoding
-    from bunko.readers.html import decoding
-
     text, _ = decoding.decode(data, charset) if decoding.is_known_charset(charset) else encoding.decode(data)
     return remove_hidden_chars(text).encode()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import httpcore2
 from httpcore2 import SOCKET_OPTION, ConnectTimeout, NetworkBackend, NetworkStream, SyncBackend
 
-from bunko.deadlines import DeadlineStream, RequestState
+from bunko.runtime.deadlines import DeadlineStream, RequestState
 from bunko.sources.web.ssrf_guard import Guard
 
 

@@ -9,10 +9,10 @@ from hashlib import sha256
 from types import TracebackType
 from typing import Any, Self
 
-from bunko.errors import AddressRefused, FetchFailed
+from bunko.errors import AddressRefused, FetchFailed, SettingsError
 from bunko.sources.web.fetch import Fetcher
 from bunko.sources.web.site_cache import SiteCache
-from bunko.sources.web.ssrf_guard import Guard
+from bunko.sources.web.ssrf_guard import Guard, InvalidUrl, display_url, parse_url
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +37,10 @@ class SafeBrowsing:
         timeout: float = 5.0,
         fail_open: bool = True,
         base_url: str = BASE_URL,
-        guard: Guard | None = None,
     ) -> None:
         self._key, self._ttl, self._fail_open, self._cache = key, ttl, fail_open, cache or SiteCache()
         self._url = f"{base_url.rstrip('/')}/v4/threatMatches:find"
-        self._fetcher = Fetcher(guard or Guard(), agent="bunko", timeout=timeout, connections=4)
+        self._fetcher = Fetcher(_service_guard(base_url), agent="bunko", timeout=timeout, connections=4)
 
     def threats(self, urls: Iterable[str]) -> dict[str, str]:
         """Return the dangerous URLs, each with its threat type, such as MALWARE."""
@@ -116,6 +115,18 @@ class SafeBrowsing:
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "…") if self._key else text
+
+
+def _service_guard(base_url: str) -> Guard:
+    """Return a guard that lets this service through: it is no page, and may be on a machine of the operator."""
+    try:
+        target = parse_url(base_url)
+    except InvalidUrl as error:
+        raise SettingsError(
+            f"safety.base_url is {display_url(base_url)!r}: {error}", hint=f"Write it like {BASE_URL}."
+        ) from None
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    return Guard((f"{host}:{target.port}",))
 
 
 def _parse_object(content: bytes) -> dict[str, Any]:

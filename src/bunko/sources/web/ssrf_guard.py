@@ -6,10 +6,84 @@ import re
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 from bunko.errors import AddressRefused, FetchFailed, SettingsError
-from bunko.sources.web import addresses
+from bunko.runtime.package_errors import package_errors
+
+# Written out, because the registries in `ipaddress` differ between patch releases of one Python version. The flag marks
+# networks where an allowed host of the intranet may be.
+_SPECIAL_NETWORKS: tuple[tuple[str, str, bool], ...] = (
+    ("0.0.0.0/8", "means no address", False),
+    ("10.0.0.0/8", "is private", True),
+    ("100.64.0.0/10", "is private (shared by a carrier's customers)", True),
+    ("127.0.0.0/8", "is this machine", True),
+    ("169.254.0.0/16", "is link-local, where clouds serve their metadata", False),
+    ("172.16.0.0/12", "is private", True),
+    ("192.0.0.0/24", "is reserved", False),
+    ("192.0.2.0/24", "is for examples", False),
+    ("192.88.99.0/24", "is a tunnel", False),
+    ("192.168.0.0/16", "is private", True),
+    ("198.18.0.0/15", "is for measurements", True),
+    ("198.51.100.0/24", "is for examples", False),
+    ("203.0.113.0/24", "is for examples", False),
+    ("224.0.0.0/4", "is multicast", False),
+    ("240.0.0.0/4", "is reserved", False),
+    ("::/128", "means no address", False),
+    ("::1/128", "is this machine", True),
+    ("::ffff:0:0/96", "is an IPv4 address in disguise", False),
+    ("::/96", "is an IPv4 address in disguise", False),
+    ("64:ff9b:1::/48", "is an IPv4 address in disguise", False),
+    ("2001::/32", "is a tunnel", False),
+    ("2001::/23", "is reserved", False),
+    ("2001:db8::/32", "is for examples", False),
+    ("2002::/16", "is a tunnel", False),
+    ("3fff::/20", "is for examples", False),
+    ("fc00::/7", "is private", True),
+    ("fe80::/10", "is link-local", False),
+    ("fec0::/10", "is private", True),
+    ("ff00::/8", "is multicast", False),
+)
+_IPV4 = [(IPv4Network(net), reason, private) for net, reason, private in _SPECIAL_NETWORKS if ":" not in net]
+_IPV6 = [(IPv6Network(net), reason, private) for net, reason, private in _SPECIAL_NETWORKS if ":" in net]
+
+# Metadata services of clouds outside link-local, which hand out keys and settings: AWS, Alibaba, Oracle, Azure.
+_METADATA_ADDRESSES = frozenset({
+    IPv6Address("fd00:ec2::254"), IPv6Address("fd20:ce::254"),
+    IPv4Address("100.100.100.200"), IPv4Address("192.0.0.192"), IPv4Address("168.63.129.16"),
+})  # fmt: skip
+
+_GLOBAL_UNICAST = IPv6Network("2000::/3")  # all that has been assigned to networks
+_NAT64 = IPv6Network("64:ff9b::/96")  # how a network without IPv4 reaches IPv4: judged by the embedded address
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)  # third quarter of an address whose last quarter is an IPv4 address
+
+
+def objection(address: IPv4Address | IPv6Address, *, allow_private: bool = False) -> str:
+    """Return the reason to refuse an address, or an empty string; `allow_private` lets private ones through."""
+    if address in _METADATA_ADDRESSES:
+        return "is a metadata service of a cloud"
+    if isinstance(address, IPv4Address):
+        for network, reason, is_private in _IPV4:
+            if address in network:
+                return "" if allow_private and is_private else reason
+        return "" if address.is_global or allow_private else "is not public"
+    return _ipv6_objection(address, allow_private=allow_private)
+
+
+def _ipv6_objection(address: IPv6Address, *, allow_private: bool) -> str:
+    if address.scope_id:
+        return "is link-local"
+    number = int(address)
+    embedded = IPv4Address(number & 0xFFFF_FFFF)
+    if address in _NAT64:
+        return objection(embedded, allow_private=allow_private)
+    for network, reason, is_private in _IPV6:
+        if address in network:
+            return "" if allow_private and is_private else reason
+    if (number >> 32) & 0xFFFF_FFFF in _ISATAP and (reason := objection(embedded, allow_private=allow_private)):
+        return f"holds an IPv4 address that {reason}"
+    return "" if address in _GLOBAL_UNICAST else "is reserved"
+
 
 # Long enough for any link that people share; few servers accept longer URLs.
 MAX_URL_LENGTH = 8_000
@@ -92,8 +166,8 @@ class Guard:
     def target(self, url: str) -> Target:
         """Return the parsed URL; raise AddressRefused if it may not be fetched."""
         try:
-            target = _parse_url(url)
-        except _InvalidUrl as error:
+            target = parse_url(url)
+        except InvalidUrl as error:
             message = f"{display_url(url)} is not fetched: {error}"
             raise AddressRefused(message, hint=error.hint, reason="invalid-url") from None
         allowed = self.allows(target.host, target.port)
@@ -158,6 +232,8 @@ class Guard:
         if not resolved:
             raise FetchFailed(f"{host} has no address", hint="Check the spelling of the host.", reason="unresolved")
         for address in resolved:
+            if _parse_address(address) is None:  # a socket would look it up by itself
+                raise AddressRefused(f"{host} is blocked: {address!r}, its address, is not an address")
             # One bad address among good ones is enough to refuse: this is how a site attacks an internal network.
             is_named = is_allowed and self.allows(address.partition("%")[0], port)
             if reason := _host_objection(address, is_allowed=is_allowed, is_named=is_named):
@@ -175,7 +251,7 @@ def display_url(url: str) -> str:
     return url if len(url) <= 200 else f"{url[:200]}…"
 
 
-class _InvalidUrl(Exception):
+class InvalidUrl(Exception):
     """A URL that is invalid, or that two parsers would read differently."""
 
     def __init__(self, message: str, hint: str = "Write it as the address bar of a browser shows it.") -> None:
@@ -183,29 +259,30 @@ class _InvalidUrl(Exception):
         self.hint = hint
 
 
-def _parse_url(url: str) -> Target:
+def parse_url(url: str) -> Target:
+    """Return a URL in its parts, whether or not it may be fetched; raise InvalidUrl."""
     if len(url) > MAX_URL_LENGTH:
-        raise _InvalidUrl(f"it is longer than {MAX_URL_LENGTH} characters")
+        raise InvalidUrl(f"it is longer than {MAX_URL_LENGTH} characters")
     url = url.strip(" \t\r\n\f")
     if _CONTROL.search(url):
-        raise _InvalidUrl("it contains a control character")
+        raise InvalidUrl("it contains a control character")
     match = _URL_PATTERN.fullmatch(url)
     if match is None:
-        raise _InvalidUrl("it is not http:// or https://", "Give the whole address, starting with https://.")
+        raise InvalidUrl("it is not http:// or https://", "Give the whole address, starting with https://.")
     scheme, authority, path, query = match[1].lower(), match[2], match[3], match[4] or ""
     if "\\" in authority or "\\" in path:
-        raise _InvalidUrl("it contains a backslash")
+        raise InvalidUrl("it contains a backslash")
     if "@" in authority:
-        raise _InvalidUrl("it contains a user name or password", "Remove the part before the @.")
+        raise InvalidUrl("it contains a user name or password", "Remove the part before the @.")
     authority_match = _AUTHORITY.fullmatch(authority)
     if authority_match is None:
-        raise _InvalidUrl("its host or port is invalid")
+        raise InvalidUrl("its host or port is invalid")
     port = int(authority_match[2]) if authority_match[2] else DEFAULT_PORTS[scheme]
     if not 0 < port < 65_536:
-        raise _InvalidUrl(f"there is no port {port}")
+        raise InvalidUrl(f"there is no port {port}")
     target = Target(scheme, _normalise_host(authority_match[1]), port, _normalise_path(path) + _percent_encode(query))
     if len(str(target)) > MAX_URL_LENGTH:
-        raise _InvalidUrl(f"it is longer than {MAX_URL_LENGTH} characters")
+        raise InvalidUrl(f"it is longer than {MAX_URL_LENGTH} characters")
     return target
 
 
@@ -214,36 +291,37 @@ def _normalise_host(host: str) -> str:
     if host.startswith("["):
         inner = host[1:-1]
         if not isinstance(address := _parse_address(inner), IPv6Address) or address.scope_id:
-            raise _InvalidUrl("its IPv6 address is invalid")
+            raise InvalidUrl("its IPv6 address is invalid")
         return str(address)
     if not host:
-        raise _InvalidUrl("it has no host")
+        raise InvalidUrl("it has no host")
     if isinstance(_parse_address(host), IPv4Address):
         return host
     if len(host) > 254:  # with the dot for the root
-        raise _InvalidUrl("its host name is too long")
+        raise InvalidUrl("its host name is too long")
     name = host.lower() if host.isascii() else _ascii_host(host)
     # The dot for the root: example.com. is example.com, and must not become a second page.
     name = name.removesuffix(".")
     labels = name.split(".")
     if _NUMBER.fullmatch(labels[-1]):
-        raise _InvalidUrl(
+        raise InvalidUrl(
             f"{host} is an unusual spelling of an address", "Write an IPv4 address as four decimal numbers."
         )
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise _InvalidUrl("its host is neither a name nor an address")
+        raise InvalidUrl("its host is neither a name nor an address")
     if any(label.startswith("xn--") and not _is_valid_punycode(label) for label in labels):
-        raise _InvalidUrl("its host is not a name: the xn-- part is invalid")
+        raise InvalidUrl("its host is not a name: the xn-- part is invalid")
     return name
 
 
 def _ascii_host(host: str) -> str:
-    import idna
+    with package_errors("idna"):
+        import idna
 
     try:
         return idna.encode(host, uts46=True).decode("ascii").lower()
     except (idna.IDNAError, UnicodeError):
-        raise _InvalidUrl("its host is not a valid international name") from None
+        raise InvalidUrl("its host is not a valid international name") from None
 
 
 def _is_valid_punycode(label: str) -> bool:
@@ -282,7 +360,7 @@ def _percent_encode(text: str) -> str:
     try:
         return _NEEDS_ESCAPE.sub(encode, _ESCAPE.sub(normalise_escape, text) if "%" in text else text)
     except UnicodeEncodeError:
-        raise _InvalidUrl("it is not valid Unicode") from None
+        raise InvalidUrl("it is not valid Unicode") from None
 
 
 def _parse_address(host: str) -> IPv4Address | IPv6Address | None:
@@ -293,14 +371,14 @@ def _parse_address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _host_objection(host: str, *, is_allowed: bool, is_named: bool) -> str:
-    """Return why a host may not be reached, or an empty string; a name is checked later, by its addresses."""
+    """Return the reason to refuse a host, or an empty string; a name is checked later, by its addresses."""
     address = _parse_address(host)
     if address is None:
         is_local = host == "localhost" or host.endswith(".localhost")
         return "is this machine" if is_local and not is_allowed else ""
     if is_named:
         return ""
-    return addresses.objection(address, allow_private=is_allowed)
+    return objection(address, allow_private=is_allowed)
 
 
 def _allow_hint(host: str) -> str:
@@ -317,11 +395,11 @@ def _parse_allowed_host(entry: str) -> tuple[str, int]:
     try:
         match = _AUTHORITY.fullmatch(text)
         if match is None:
-            raise _InvalidUrl("it is not a host")
+            raise InvalidUrl("it is not a host")
         host = _normalise_host(match[1])
         if is_wildcard and _parse_address(host) is not None:
-            raise _InvalidUrl("an address cannot have a wildcard")
-    except _InvalidUrl as error:
+            raise InvalidUrl("an address cannot have a wildcard")
+    except InvalidUrl as error:
         raise SettingsError(
             f"{entry!r} is not a valid allowed host: {error}",
             hint="Write crawl.allowed_hosts as names or addresses: intra.example, 10.0.0.5:8080, *.intra.example.",

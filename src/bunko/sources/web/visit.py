@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from bunko.errors import AddressRefused, BunkoError, FetchFailed, SourceError
-from bunko.records import WebPage
+from bunko.runtime.package_errors import find_package_error
 from bunko.sources.web.fetch import FetchedPage, Fetcher
 from bunko.sources.web.links import site_of
 from bunko.sources.web.pace import MAX_PAUSE_SECONDS, CrawlStopped, HostPacer
 from bunko.sources.web.pages import READABLE_TYPES, CrawlHints, is_document, is_empty, read_crawl_hints, read_page
 from bunko.sources.web.ssrf_guard import Target, display_url
+from bunko.types.records import WebPage
 
 _log = logging.getLogger("bunko.web")
 
@@ -106,6 +107,9 @@ class Visitor:
         except CrawlStopped:
             raise
         except Exception as error:
+            if package_error := find_package_error(error):
+                visit.error = package_error
+                return visit
             # A bug of ours, logged with its traceback; but one page must not stop the others.
             _log.exception("Cannot read %s", visit.final_url)
             visit.error = FetchFailed(
@@ -123,6 +127,7 @@ class Visitor:
             raise AddressRefused(
                 f"{url} is not fetched: Google Safe Browsing reports {threat}",
                 hint="Do not visit it. If you are sure that it is safe, set safety.url_check to false.",
+                reason="threat",
             )
 
     def prefetch_threats(self, urls: Sequence[str]) -> None:

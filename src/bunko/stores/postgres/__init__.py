@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bunko.errors import SettingsError
+from bunko.runtime.installation import install_command
+from bunko.stores.postgres.folder_id import folder_id_file
 
 if TYPE_CHECKING:
-    from bunko.records import DatabaseServer
     from bunko.stores.postgres.address import PostgresAddress
     from bunko.stores.postgres.store import Postgres
+    from bunko.types.records import DatabaseServer
 
 _COMPLETION_SECONDS = 2  # the user waits at the keyboard; libpq knows no shorter time
 
@@ -45,16 +47,12 @@ def missing_paths(location: Path, server: DatabaseServer | None = None) -> tuple
 
 def file_paths(location: Path, server: DatabaseServer | None = None) -> list[Path]:
     """Return the file that names this machine's folder."""
-    from bunko.stores.postgres.files import folder_id_file
-
     path = folder_id_file(location)
     return [path] if path.is_symlink() or path.exists() else []
 
 
 def delete(location: Path, server: DatabaseServer | None = None) -> None:
     """Delete the file on this machine; tables on a server are never dropped, because others may use them."""
-    from bunko.stores.postgres.files import folder_id_file
-
     folder_id_file(location).unlink(missing_ok=True)
 
 
@@ -77,7 +75,7 @@ def _parse_address(server: DatabaseServer | None) -> PostgresAddress:
     if find_spec("psycopg") is None:
         raise SettingsError(
             "The package psycopg, which storage.kind = postgres needs, is not installed",
-            hint='Install it with: pip install "bunko[postgres]"',
+            hint=f"Install it with: {install_command('postgres')}",
         )
     from bunko.stores.postgres.address import parse_address
 

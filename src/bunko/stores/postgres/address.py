@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from bunko.errors import SettingsError
-from bunko.records import DatabaseServer
+from bunko.types.records import DatabaseServer
 
 _SCHEMES = ("postgresql", "postgres")
 _SCHEMA_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
@@ -63,7 +63,11 @@ def parse_address(server: DatabaseServer | None) -> PostgresAddress:
         )
     if not parameters.get("dbname"):
         raise SettingsError("storage.url names no database", hint=_URL_HINT)
-    display = _display(parameters, schema)
+    environ = os.environ  # libpq reads it too
+    host = parameters.get("host") or parameters.get("hostaddr") or environ.get("PGHOST") or "localhost"
+    port = parameters.get("port") or environ.get("PGPORT") or "5432"
+    host = f"[{host}]" if "/" in host or ":" in host else host
+    display = f"postgresql://{host}:{port}/{parameters['dbname']} (schema {schema})"
     if server.password:
         parameters["password"] = server.password
     return PostgresAddress(parameters, schema, display, server.pool_size, server)
@@ -83,11 +87,3 @@ def _split_schema(url: str) -> tuple[str, str]:
         return url, ""
     rest = urlencode([(name, value) for name, value in query if name != "schema"])
     return parts._replace(query=rest).geturl(), schema
-
-
-def _display(parameters: dict[str, str], schema: str) -> str:
-    environ = os.environ  # libpq reads it too
-    host = parameters.get("host") or parameters.get("hostaddr") or environ.get("PGHOST") or "localhost"
-    port = parameters.get("port") or environ.get("PGPORT") or "5432"
-    host = f"[{host}]" if "/" in host or ":" in host else host
-    return f"postgresql://{host}:{port}/{parameters['dbname']} (schema {schema})"

@@ -23,9 +23,9 @@ from bunko.stores.postgres.waiting import WatchedConnection
 PgConnection = psycopg.Connection[tuple[Any, ...]]
 
 # The oldest version that its makers still support; the tests run with 15.
-_MIN_VERSION = 14
+MIN_VERSION = 14
 # A machine that lost its network is noticed within a minute, on both sides: the server then releases its locks.
-_TIMEOUTS = {
+TIMEOUTS = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
     "keepalives_interval": "10",
@@ -93,8 +93,12 @@ class PostgresWriter:
         return key_expression(column)
 
     def key_of(self, uri: str) -> str:
-        """Return what a path or URL is looked up by."""
+        """Return the key of a path or URL."""
         return key_value(uri)
+
+    def byte_length(self, expression: str) -> str:
+        """Return the SQL for the length of a text in bytes."""
+        return f"octet_length({expression})"
 
     def exclude_imports(self) -> bool:
         """Return whether no other import runs, and none can begin before this transaction ends."""
@@ -111,7 +115,7 @@ class PostgresWriter:
 def connect(address: PostgresAddress, **options: Any) -> PgConnection:
     """Open a connection that commits every statement unless a transaction is begun."""
     parameters: dict[str, Any] = {
-        **_TIMEOUTS,
+        **TIMEOUTS,
         "application_name": application_name(),
         **address.parameters,
         "client_encoding": "utf8",
@@ -123,7 +127,7 @@ def connect(address: PostgresAddress, **options: Any) -> PgConnection:
         raise connection_error(address, error) from error
     connection.open_another = lambda: _connect_to_ask(parameters, address)
     try:
-        # The same type for all integers: a statement would be prepared anew for each size of a value.
+        # The same type for all integers: a statement would be prepared again for each size of a value.
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.adapters.register_dumper(int, Int8BinaryDumper)
         connection.execute(_SESSION_SETTINGS.format(schema=quote(address.schema)))
@@ -136,7 +140,7 @@ def connect(address: PostgresAddress, **options: Any) -> PgConnection:
 
 
 def _connect_to_ask(parameters: dict[str, Any], address: PostgresAddress) -> PgConnection | None:
-    """Open a connection to ask what another one is doing; return None if the server answers, but lets nobody in."""
+    """Open a connection to ask for the state of another one; return None if the server answers, but refuses all."""
     try:
         return psycopg.connect(**parameters, autocommit=True)
     except psycopg.Error as error:
@@ -149,10 +153,10 @@ def _connect_to_ask(parameters: dict[str, Any], address: PostgresAddress) -> PgC
 def check_server(connection: PgConnection, address: PostgresAddress) -> str:
     """Return name and version of the server; raise an error if a library cannot be there."""
     version = connection.info.server_version
-    if version < _MIN_VERSION * 10_000:
+    if version < MIN_VERSION * 10_000:
         raise LibraryError(
             f"{address.display} is PostgreSQL {format_version(version)}, which is too old",
-            hint=f"Use a server of version {_MIN_VERSION} or newer.",
+            hint=f"Use a server of version {MIN_VERSION} or newer.",
         )
     encoding = connection.info.parameter_status("server_encoding") or ""
     if encoding != "UTF8":
@@ -170,7 +174,7 @@ def format_version(number: int) -> str:
 
 
 def application_name() -> str:
-    """Return how the server lists this process: host, process id, and when the connection began."""
+    """Return the name of this process in the server's list: host, process id, and when the connection began."""
     pid, since = os.getpid(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     host = socket.gethostname().partition(".")[0].encode("ascii", "replace").decode().replace(" ", "_")
     room = _MAX_NAME_BYTES - len(f"bunko  {pid} {since}")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from bunko.errors import BunkoError, LibraryBusy, LibraryDamaged, LibraryReadOnly, LibraryUnreachable
-from bunko.failpoints import reach_failpoint
+from bunko.runtime.failpoints import reach_failpoint
 from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.characters import decode_rows
 from bunko.stores.postgres.connection import (
@@ -31,6 +31,7 @@ from bunko.stores.postgres.errors import (
 )
 from bunko.stores.postgres.keys import key_expression, key_value
 from bunko.stores.postgres.locks import WriteSession
+from bunko.stores.postgres.outage import Outage
 from bunko.stores.postgres.pool import Pool
 from bunko.stores.postgres.schema import (
     SELECT_VERSION,
@@ -47,9 +48,10 @@ T = TypeVar("T")
 
 # With the version of the tables: a newer bunko may migrate them while this process runs.
 _BEGIN_READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {SELECT_VERSION}"
-# How long a read, and a write of an import, try to reach a server that went away: a restart takes a few seconds.
-_READ_RETRY_SECONDS, _IMPORT_RETRY_SECONDS = 5.0, 60.0
-_IDLE_WRITE_SECONDS = 60
+# How long all reads together, and a write of an import, try to reach a server that went away: a restart takes a few
+# seconds. A client of a server that serves this library has its answer within five.
+READ_RETRY_SECONDS, IMPORT_RETRY_SECONDS = 4.5, 60.0
+IDLE_WRITE_SECONDS = 60
 _FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.05, 1.0
 # Data that may be lost waits neither for other writers nor for the disk.
 _BEGIN_CACHE = "BEGIN; SET LOCAL lock_timeout = 100; SET LOCAL synchronous_commit = off"
@@ -75,11 +77,11 @@ class PostgresDatabase:
             f"BEGIN; SET LOCAL lock_timeout = {BUSY_SECONDS * 1000:.0f};"
             f" SELECT pg_advisory_xact_lock({write_lock_key(address)}); SET LOCAL lock_timeout = 0;"
             # A process that stopped inside its transaction must not keep the writers of all machines waiting.
-            f" SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_WRITE_SECONDS}s';"
+            f" SET LOCAL idle_in_transaction_session_timeout = '{IDLE_WRITE_SECONDS}s';"
             f" {SELECT_VERSION}; {SELECT_MARKS}"
         )
         self._commit = f"NOTIFY {quote(address.channel)}; COMMIT"
-        self._pool = Pool(address, lambda: connect(address))
+        self._pool, self._outage = Pool(address, lambda: connect(address)), Outage()
         try:
             with self._pool.connection() as connection, translate_errors(address):
                 self.engine = check_server(connection, address)
@@ -127,13 +129,10 @@ class PostgresDatabase:
                     return _fetch(connection, query, values, types)
             return self._retry_read(lambda: self._fetch_alone(query, values, types))
         except LibraryDamaged:
-            self._check_version()
+            # A newer bunko may have changed the tables since they were opened, and says so better.
+            with self._pool.connection() as connection, translate_errors(self.address):
+                read_version(connection, self.address)
             raise
-
-    def _check_version(self) -> None:
-        """Raise an error if a newer bunko has changed the tables since they were opened."""
-        with self._pool.connection() as connection, translate_errors(self.address):
-            read_version(connection, self.address)
 
     def _fetch_alone(self, query: str, values: Sequence[Any], types: Sequence[ColumnType]) -> list[tuple[Any, ...]]:
         with self._pool.connection() as connection, translate_errors(self.address):
@@ -152,12 +151,16 @@ class PostgresDatabase:
         """Return the SQL for the length of a text in bytes."""
         return f"octet_length({expression})"
 
+    def file_mode(self) -> int | None:
+        """Return None: the library is on a server."""
+        return None
+
     def uri_key(self, column: str) -> str:
         """Return the SQL for what a path or URL is looked up by."""
         return key_expression(column)
 
     def key_of(self, uri: str) -> str:
-        """Return what a path or URL is looked up by."""
+        """Return the key of a path or URL."""
         return key_value(uri)
 
     @contextmanager
@@ -178,7 +181,7 @@ class PostgresDatabase:
                 version, marks = _results(connection.execute(self._begin_write))[-2:]
                 check_version(version, self.address)
                 writer = PostgresWriter(connection, self.address)
-                if is_move:  # it copies all rows while nobody can write
+                if is_move:  # it copies all rows while writers wait
                     connection.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
                 else:
                     check_writable(writer, marks, self.location)
@@ -258,23 +261,34 @@ class PostgresDatabase:
     # Lost connections
 
     def retry(self, work: Callable[[], T], *, is_repeatable: bool) -> T:
-        """Return what a function returns; run it again if a connection is lost and that does no harm."""
+        """Return the result of a function; run it again if a connection is lost and that does no harm."""
         session = self._thread.session
-        holds_locks = session is not None and session.holds_locks
-        seconds = _IMPORT_RETRY_SECONDS if holds_locks else _READ_RETRY_SECONDS
-        return self._retry(work, seconds, is_repeatable=is_repeatable)
+        if session is not None and session.holds_locks:
+            return self._retry(work, IMPORT_RETRY_SECONDS, is_repeatable=is_repeatable, waits_alone=True)
+        return self._retry(work, READ_RETRY_SECONDS, is_repeatable=is_repeatable)
 
     def _retry_read(self, work: Callable[[], T]) -> T:
-        return self._retry(work, _READ_RETRY_SECONDS)
+        return self._retry(work, READ_RETRY_SECONDS)
 
-    def _retry(self, work: Callable[[], T], seconds: float, *, is_repeatable: bool = True) -> T:
-        deadline, delay = time.monotonic() + seconds, 0.0
+    def _retry(
+        self, work: Callable[[], T], seconds: float, *, is_repeatable: bool = True, waits_alone: bool = False
+    ) -> T:
+        """Run a function until it reaches the server, for some seconds; all together unless it `waits_alone`."""
+        started_at, delay = time.monotonic(), 0.0
         while True:
+            if not waits_alone:
+                self._outage.check(seconds)
             try:
-                return work()
+                result = work()
             except LibraryUnreachable as error:
-                if (error.was_committing and not is_repeatable) or time.monotonic() + delay >= deadline:
+                waited = time.monotonic() - started_at
+                if not (waits_alone or error.is_overloaded):
+                    waited = max(waited, self._outage.note_failure(error))
+                if (error.was_committing and not is_repeatable) or waited + delay >= seconds:
                     raise
+            else:
+                self._outage.end()
+                return result
             self._pool.forget_idle()
             time.sleep(delay)
             delay = min(max(_FIRST_DELAY_SECONDS, 2 * delay), _MAX_DELAY_SECONDS)
@@ -291,6 +305,7 @@ class PostgresDatabase:
                 return False
         except BunkoError:
             return False
+        self._outage.end()
         return True
 
     def check(self) -> str:

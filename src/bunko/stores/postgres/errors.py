@@ -69,7 +69,7 @@ def translate_value_errors(address: PostgresAddress) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error) as error:
-        # Without the message, which quotes the value: an assistant would read what somebody else wrote.
+        # Without the message, which quotes the value: an assistant would read the text of a stranger.
         raise LibraryDamaged(
             f"{address.display} has values that bunko did not write", hint=rebuild_hint(address.display)
         ) from error
@@ -126,6 +126,6 @@ def connection_error(address: PostgresAddress, error: psycopg.Error) -> BunkoErr
 
 
 def _first_line(error: psycopg.Error) -> str:
-    """Return what happened in one line: further lines quote statements and values."""
+    """Return the first line of an error: further lines quote statements and values."""
     message = error.diag.message_primary or str(error).strip().partition("\n")[0]
     return _PREFIXES.sub("", message).strip().rstrip(".") or type(error).__name__

@@ -7,7 +7,7 @@ from hashlib import sha256
 from bunko.stores.postgres.characters import ENCODING_CHARACTERS, encode_text
 
 # A longer one has a key of its first characters and its hash. Filled up with blanks, that is longer than any text which
-# is its own key, so nobody can name a file that takes the place of another one.
+# is its own key, so no file can be named to take the place of another one.
 _MAX_BYTES, _BEGINNING_CHARS = 1000, 200
 
 

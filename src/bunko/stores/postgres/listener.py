@@ -25,7 +25,7 @@ class ChangeListener:
     def wait(self, seconds: float) -> bool:
         """Wait at most this long for a change; return whether there may have been one.
 
-        There may have been one while nobody listened: when the connection is new or was lost.
+        A change may have come without a listener: when the connection is new or was lost.
         """
         with self._lock:
             if self._stopped.is_set():

@@ -82,7 +82,7 @@ class Pool:
         self._free_place()
 
     def forget_idle(self) -> None:
-        """Close the connections that nobody uses: after a restart of the server, all of them are dead."""
+        """Close the idle connections: after a restart of the server, all of them are dead."""
         with self._changed:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -102,6 +102,6 @@ class Pool:
 
 
 def close_quietly(connection: PgConnection) -> None:
-    """Close a connection, whatever its state."""
+    """Close a connection in any state."""
     with suppress(psycopg.Error):
         connection.close()

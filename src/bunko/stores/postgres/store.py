@@ -7,18 +7,59 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bunko.errors import LibraryReadOnly
-from bunko.records import StoreAddress
 from bunko.stores.postgres.address import PostgresAddress
-from bunko.stores.postgres.changes import PostgresChanges
 from bunko.stores.postgres.database import PostgresDatabase
-from bunko.stores.postgres.files import PostgresFiles, read_folder_id
+from bunko.stores.postgres.folder_id import read_folder_id
 from bunko.stores.postgres.listener import ChangeListener
 from bunko.stores.postgres.locks import AdvisoryLock
+from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.database import INTEGER
 from bunko.stores.sql.store import SqlStore
+from bunko.types.records import MAX_GENERATIONS_BEHIND, StoreAddress
 
 if TYPE_CHECKING:
     from bunko.protocols import StoreFiles
+
+
+class PostgresChanges(SqlChanges):
+    """What changed since a generation; the name of an index file is that of one machine's folder."""
+
+    def __init__(self, database: PostgresDatabase, folder_id: str) -> None:
+        super().__init__(database)
+        self._folder_id = folder_id
+
+    def prune_removals(self, tool_id: int, before: int) -> None:
+        """Delete the records of removals up to a generation, but keep those that other machines may still need."""
+        before = min(before, self.generation() - MAX_GENERATIONS_BEHIND)
+        if before > 0:
+            super().prune_removals(tool_id, before)
+
+    def index_file_key(self, tool_id: int) -> str:
+        """Return the key under which the name of a tool's index file is stored."""
+        return f"{super().index_file_key(tool_id)} {self._folder_id}"
+
+
+class PostgresFiles:
+    """No files of the library itself: those are on the server."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    def paths(self) -> list[Path]:
+        """Return nothing."""
+        return []
+
+    def contain(self, real_path: str) -> bool:
+        """Return False."""
+        return False
+
+    def mode(self) -> int | None:
+        """Return None: those of other new files."""
+        return None
+
+    def still_exist(self) -> bool:
+        """Return whether the server answers."""
+        return self._database.is_reachable()
 
 
 class Postgres(SqlStore):

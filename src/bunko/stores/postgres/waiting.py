@@ -11,7 +11,7 @@ import psycopg
 RV = TypeVar("RV")
 
 # A statement may take longer than this; then the server is asked on a second connection whether it still runs.
-_SILENT_SECONDS = 15.0
+SILENT_SECONDS = 15.0
 # A server that waits for its client, while the client waits for it, has sent an answer that got lost.
 _IS_RUNNING = (
     "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND wait_event_type IS DISTINCT FROM 'Client'"
@@ -36,7 +36,7 @@ class WatchedConnection(psycopg.Connection[tuple[Any, ...]]):
                 ready = yield state
                 if ready:
                     heard_at = time.monotonic()
-                elif time.monotonic() - heard_at > _SILENT_SECONDS:
+                elif time.monotonic() - heard_at > SILENT_SECONDS:
                     self._check_running()
                     heard_at = time.monotonic()
                 state = steps.send(ready)
@@ -58,4 +58,4 @@ class WatchedConnection(psycopg.Connection[tuple[Any, ...]]):
         except psycopg.Error:
             pass
         self.close()  # without waiting: the next statement opens another one
-        raise psycopg.OperationalError(f"the server has not answered for {_SILENT_SECONDS:.0f} seconds")
+        raise psycopg.OperationalError(f"the server has not answered for {SILENT_SECONDS:.0f} seconds")

@@ -10,7 +10,6 @@ from typing import Any
 from bunko.stores.sql.database import (
     INTEGER,
     TEXT,
-    Connection,
     Database,
     decode_object,
     decode_strings,
@@ -59,13 +58,13 @@ class SqlTokens:
             return is_known
 
     def mark_used(self, name: str, used_at: str) -> bool:
-        """Record when a token was used; return False if another process is writing."""
+        """Record the last use of a token; return False if another process is writing."""
         statement = "UPDATE tokens SET last_used_at = ? WHERE name = ? AND last_used_at < ?"
         return self._database.try_transaction([(statement, (used_at, name, used_at))], table="tokens")
 
     def rename_tool(self, name: str, new_name: str) -> None:
         """Give the rights to a tool to the tool of its new name."""
-        self._change_names(lambda names: _unique(new_name if other == name else other for other in names))
+        self._change_names(lambda names: tuple(dict.fromkeys(new_name if other == name else other for other in names)))
 
     def remove_tool(self, name: str) -> None:
         """Take the rights to a tool from all tokens."""
@@ -77,18 +76,13 @@ class SqlTokens:
             return
         with self._database.transaction() as connection, self._database.decode_values():
             for row in connection.execute(_SELECT_TOKENS).fetchall():
-                _update_rights(connection, _decode_token(row), change)
-
-
-def _update_rights(connection: Connection, token: Token, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
-    rights = Rights(change(token.rights.read), change(token.rights.write))
-    if rights != token.rights:
-        _, _, read, write, *_ = _encode(replace(token, rights=rights))
-        connection.execute("UPDATE tokens SET read = ?, write = ? WHERE name = ?", (read, write, token.name))
-
-
-def _unique(names: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
+                token = _decode_token(row)
+                rights = Rights(change(token.rights.read), change(token.rights.write))
+                if rights != token.rights:
+                    _, _, read, write, *_ = _encode(replace(token, rights=rights))
+                    connection.execute(
+                        "UPDATE tokens SET read = ?, write = ? WHERE name = ?", (read, write, token.name)
+                    )
 
 
 def _encode(token: Token) -> tuple[str, ...]:
@@ -110,7 +104,7 @@ class SqlAudit:
 
     @retried_until_commit
     def begin(self, entry: AuditEntry, *, limit: int) -> int:
-        """Store an entry before the change, so that it survives a crash; keep `limit` entries. Return its id."""
+        """Store an entry before the change, so that it survives a crash; keep `limit` of its caller. Return its id."""
         with self._database.transaction() as connection:
             connection.ensure_table("audit")
             row = (
@@ -119,14 +113,20 @@ class SqlAudit:
             )  # fmt: skip
             statement = f"INSERT INTO audit ({_ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             [entry_id] = connection.insert_many(statement, [row])
-            connection.execute("DELETE FROM audit WHERE id <= ?", (entry_id - limit,))
+            if entry_id > limit:  # no caller has more before
+                # Of this caller only: one with many changes must not push out what others did.
+                own = "who = ? AND via = ?"
+                oldest_kept = f"SELECT id FROM audit WHERE {own} ORDER BY id DESC LIMIT 1 OFFSET ?"
+                caller = (entry.who, entry.via)
+                statement = f"DELETE FROM audit WHERE {own} AND id < ({oldest_kept})"
+                connection.execute(statement, (*caller, *caller, limit - 1))
             return entry_id
 
     @retried
     def finish(
         self, entry_id: int, result: AuditResult, details: Mapping[str, Any], *, tools: Sequence[str] | None = None
     ) -> None:
-        """Record how a change ended, and which tools it was about if that was not known before."""
+        """Record the result of a change, and its tools if they were not known before."""
         with self._database.transaction() as connection:
             statement = "UPDATE audit SET result = ?, details = ? WHERE id = ?"
             connection.execute(statement, (result, _encode_json(details), entry_id))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bunko.records import LoggedSearch
 from bunko.stores.sql.database import (
     BLOB,
     INTEGER,
@@ -16,6 +15,7 @@ from bunko.stores.sql.database import (
     retried,
     retried_until_commit,
 )
+from bunko.types.records import LoggedSearch
 
 _UPSERT_ANSWER = (
     "INSERT INTO answers VALUES (?, ?, ?, ?)"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bunko.errors import INCOMPLETE_HINT, LibraryDamaged
-from bunko.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
 from bunko.stores.filters import tiebreak_order
 from bunko.stores.sql.database import (
     BLOB,
@@ -23,8 +22,10 @@ from bunko.stores.sql.database import (
     placeholders,
     retried,
 )
+from bunko.stores.sql.totals import keep_counts, read_counts
 from bunko.text.term_codec import chunk_count, unpack_chunk_terms, unpack_terms
 from bunko.types import text_to_index
+from bunko.types.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -214,8 +215,11 @@ class SqlChanges:
     def prune_removals(self, tool_id: int, before: int) -> None:
         """Delete the records of removals up to a generation."""
         with self._database.transaction() as connection:
+            counts = read_counts(connection, tool_id)
             connection.execute("DELETE FROM removed WHERE tool_id = ? AND generation <= ?", (tool_id, before))
             put_meta(connection, f"forgotten {tool_id}", str(before))
+            if counts is not None:  # they describe the present still
+                keep_counts(connection, tool_id, generation_in_transaction(connection), counts)
 
     @retried
     def set_index_file(self, tool_id: int, name: str) -> None:
@@ -233,7 +237,7 @@ class SqlChanges:
 
     @retried
     def set_index_note(self, tool_id: int, index: str, note: str) -> None:
-        """Store what an index outside the library must know about its copy of a tool; an empty note deletes it."""
+        """Store the note of an index outside the library about its copy of a tool; an empty one deletes it."""
         with self._database.transaction() as connection:
             if note:
                 put_meta(connection, f"index {index} {tool_id}", note)
@@ -241,7 +245,7 @@ class SqlChanges:
                 connection.execute("DELETE FROM meta WHERE key = ?", (f"index {index} {tool_id}",))
 
     def index_note(self, tool_id: int, index: str) -> str:
-        """Return what an index stored about its copy of a tool, or an empty string."""
+        """Return the note of an index about its copy of a tool, or an empty string."""
         return self._meta_value(f"index {index} {tool_id}")
 
     def _meta_value(self, key: str) -> str:

@@ -21,7 +21,7 @@ ColumnType = frozenset[type]
 TEXT, INTEGER, REAL, BLOB, NULL = (frozenset((kind,)) for kind in (str, int, float, bytes, type(None)))
 
 NO_LIMIT = 2**63 - 1  # the LIMIT of a query that only has an OFFSET
-_decode_json = json.JSONDecoder().raw_decode  # skips no blanks, which nobody wrote
+_decode_json = json.JSONDecoder().raw_decode  # skips no blanks, which no bunko wrote
 _BATCH_SIZE = 500  # values in one query; old versions of SQLite allow 999
 
 
@@ -57,7 +57,10 @@ class Connection(Protocol):
         """Return the SQL for what a path or URL is looked up by."""
 
     def key_of(self, uri: str) -> str:
-        """Return what a path or URL is looked up by."""
+        """Return the key of a path or URL."""
+
+    def byte_length(self, expression: str) -> str:
+        """Return the SQL for the length of a text in bytes."""
 
     def exclude_imports(self) -> bool:
         """Return whether no other import runs, and none can begin before this transaction ends."""
@@ -95,7 +98,7 @@ class Database(Protocol):
         """Return whether a table exists in the state of the current read transaction."""
 
     def clear_securely(self, name: str) -> None:
-        """Delete all rows of a table that only some libraries have, so that nobody can read them any more."""
+        """Delete all rows of a table that only some libraries have, so that they cannot be read any more."""
 
     def last_id(self, table: str) -> int:
         """Return the highest id that a table has ever given."""
@@ -103,16 +106,19 @@ class Database(Protocol):
     def byte_length(self, expression: str) -> str:
         """Return the SQL for the length of a text in bytes."""
 
+    def file_mode(self) -> int | None:
+        """Return the permissions for files beside the library, None if it is no file."""
+
     def uri_key(self, column: str) -> str:
         """Return the SQL for what a path or URL is looked up and paged by; long ones may differ from their order."""
 
     def key_of(self, uri: str) -> str:
-        """Return what a path or URL is looked up by."""
+        """Return the key of a path or URL."""
 
     def retry(self, work: Callable[[], T], *, is_repeatable: bool) -> T:
-        """Return what a function returns; run it again if a connection is lost.
+        """Return the result of a function; run it again if a connection is lost.
 
-        If it is lost during a commit, nobody knows whether that happened: then only what is repeatable runs again.
+        If it is lost during a commit, its result is unknown: then only what is repeatable runs again.
         """
 
 

@@ -6,16 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bunko.failpoints import reach_failpoint
-from bunko.records import (
-    ChunkRow,
-    EmbeddingUsage,
-    FailedDocument,
-    Filter,
-    ListedDocument,
-    PreparedDocument,
-    StoredDocument,
-)
+from bunko.runtime.failpoints import reach_failpoint
 from bunko.stores.filters import document_matcher, effective_date, is_redated, separate_chunk_text
 from bunko.stores.sql.changes import advance_generation, generation_in_transaction
 from bunko.stores.sql.database import (
@@ -32,8 +23,19 @@ from bunko.stores.sql.database import (
 )
 from bunko.stores.sql.fact_cache import FactCache, FactsFile
 from bunko.stores.sql.scans import advance_version
+from bunko.stores.sql.totals import Counts, count_documents, keep_counts, read_counts
+from bunko.stores.sql.unused_vectors import release_vectors
 from bunko.stores.sql.vectors import store_vectors
 from bunko.types import RACY_NS, WHOLE_FILE, Chunk, Document, Fingerprint, LineSpan, Problem, SourceEntry, Text
+from bunko.types.records import (
+    ChunkRow,
+    EmbeddingUsage,
+    FailedDocument,
+    Filter,
+    ListedDocument,
+    PreparedDocument,
+    StoredDocument,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,12 +112,16 @@ class SqlDocuments:
             has_changes = upsert or fail or remove or redated
             generation = advance_generation(connection) if has_changes else generation_in_transaction(connection)
             replaced = (*(prepared.document.uri for prepared in upsert), *(failure.entry.uri for failure in fail))
-            _remove_documents(connection, tool_id, generation, [*remove, *replaced])
+            counts = read_counts(connection, tool_id) if has_changes else None
+            removed = _remove_documents(connection, tool_id, generation, [*remove, *replaced])
             _insert_failures(connection, tool_id, fail)
             reach_failpoint("store.removed")
             store_vectors(connection, vectors or {}, sentences or {}, usage or {})
             reach_failpoint("store.vectors")
             _insert_documents(connection, tool_id, generation, upsert)
+            if counts is not None:
+                added = count_documents(connection, "tool_id = ? AND generation = ?", (tool_id, generation))
+                keep_counts(connection, tool_id, generation, counts.plus(removed, -1).plus(added))
             _record_redated(connection, generation, redated)
             for entries in batches(touch):
                 _touch_documents(connection, tool_id, entries)
@@ -285,15 +291,21 @@ def _listed_document(
     )  # fmt: skip
 
 
-def _remove_documents(connection: Connection, tool_id: int, generation: int, uris: Sequence[str]) -> None:
+def _remove_documents(connection: Connection, tool_id: int, generation: int, uris: Sequence[str]) -> Counts:
+    """Remove documents and failures; return what was removed."""
+    removed = Counts()
     for batch in batches(uris):
-        where = f"WHERE tool_id = ? AND {connection.uri_key('uri')} IN ({placeholders(batch)})"
-        keys = list(map(connection.key_of, batch))
-        connection.execute(
-            f"INSERT INTO removed SELECT tool_id, id, ? FROM documents {where}", (generation, tool_id, *keys)
-        )
-        connection.execute(f"DELETE FROM documents {where}", (tool_id, *keys))
-        connection.execute(f"DELETE FROM failures {where}", (tool_id, *keys))
+        condition = f"tool_id = ? AND {connection.uri_key('uri')} IN ({placeholders(batch)})"
+        values = (tool_id, *map(connection.key_of, batch))
+        if connection.execute(f"SELECT 1 FROM documents WHERE {condition} LIMIT 1", values).fetchone():
+            removed = removed.plus(count_documents(connection, condition, values))
+            release_vectors(connection, condition, values)
+            connection.execute(
+                f"INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE {condition}", (generation, *values)
+            )
+            connection.execute(f"DELETE FROM documents WHERE {condition}", values)
+        connection.execute(f"DELETE FROM failures WHERE {condition}", values)
+    return removed
 
 
 def _insert_failures(connection: Connection, tool_id: int, failures: Sequence[FailedDocument]) -> None:

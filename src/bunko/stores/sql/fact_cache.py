@@ -15,21 +15,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bunko.array_file import DamagedArrayFile, load_arrays, save_arrays
 from bunko.errors import BunkoError
-from bunko.records import Filter
+from bunko.runtime.array_file import DamagedArrayFile, load_arrays, save_arrays
 from bunko.stores.filters import document_matcher
 from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.database import INTEGER, TEXT, Database
 from bunko.stores.sql.facts import Facts, build_facts, check_facts
 from bunko.stores.sql.scans import FACTS_PREFIX, PUT_VALUE, TOUCHED_PREFIX, VERSION_PREFIX
+from bunko.types.records import Filter
 
 _log = logging.getLogger("bunko.store")
 
 _FORMAT = 1
 _MAX_TOOLS = 16  # whose facts are in memory; those of 500,000 documents take 30 MB
 # Fewer documents are read faster than a file is opened and written.
-_MIN_SAVED_DOCUMENTS = 2_000
+MIN_SAVED_DOCUMENTS = 2_000
 # Documents written and removed since the facts were read, at about 4 µs each; after more, or 2 %, all are read again.
 _MIN_CHANGES = 1_000
 _ABANDONED_SECONDS = 3600  # a half-written file this old was left behind by a killed process
@@ -109,7 +109,7 @@ class FactCache:
         base = self._read_since(tool_id, -1)
         facts = _ToolFacts(version, base, version, np.zeros(0, np.int64), build_facts([]))
         self._keep(tool_id, facts)
-        if len(base) >= _MIN_SAVED_DOCUMENTS:
+        if len(base) >= MIN_SAVED_DOCUMENTS:
             self._save(tool_id, facts)
         return facts
 
@@ -175,7 +175,7 @@ class FactCache:
             if not self._database.try_transaction([(PUT_VALUE, (f"{FACTS_PREFIX}{tool_id}", nonce))]):
                 return
             stamp = _stamp(tool_id, version.written, version.generation, nonce)
-            save_arrays(path, facts.base.arrays, format_version=_FORMAT, stamp=stamp)
+            save_arrays(path, facts.base.arrays, format_version=_FORMAT, stamp=stamp, mode=self._database.file_mode())
         except (BunkoError, OSError) as error:
             _log.warning("Cannot write the file of facts (%s); searches continue without it.", error)
         for temporary in path.parent.glob(f"{path.name}.*.tmp"):

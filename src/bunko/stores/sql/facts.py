@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bunko.array_file import DamagedArrayFile
-from bunko.records import Filter
+from bunko.runtime.array_file import DamagedArrayFile
 from bunko.stores.filters import document_matcher, effective_date
 from bunko.stores.sql.database import decode_strings
+from bunko.types.records import Filter
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Rows = npt.NDArray[np.intp]

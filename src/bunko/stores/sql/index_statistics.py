@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bunko.records import MAX_GENERATIONS_BEHIND, ToolStatistics
 from bunko.stores.sql.database import BLOB, INTEGER, Connection, Database, batches, placeholders, retried
+from bunko.types.records import MAX_GENERATIONS_BEHIND, ToolStatistics
 
 _TABLES = ("index_statistics", "index_frequencies")
 _PUT = (

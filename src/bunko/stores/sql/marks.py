@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bunko.errors import moved_error, unfinished_error
 from bunko.stores.sql.database import TEXT, Connection, Database
 
-# Keys in `meta`: the library is elsewhere now; it is an unfinished copy; it is a complete one that nobody has changed.
+# Keys in `meta`: the library is elsewhere now; it is an unfinished copy; it is a complete one without changes since.
 MOVED, COPYING, ARRIVED = "moved", "copying", "arrived"
 SELECT_MARKS = f"SELECT key, value FROM meta WHERE key IN ('{MOVED}', '{COPYING}', '{ARRIVED}')"
 
@@ -18,7 +18,7 @@ def read_marks(database: Database) -> dict[str, str]:
 
 
 def check_writable(connection: Connection, marks: Sequence[tuple[str, str]], location: str) -> None:
-    """Raise an error if the rows of `SELECT_MARKS` say that nobody may write; a copy that is written to is none."""
+    """Raise an error if the rows of `SELECT_MARKS` forbid all writes; a copy that is written to is none."""
     for key, value in marks:
         if key == MOVED:
             raise moved_error(location, value)

@@ -1,4 +1,4 @@
-"""Keep what chat bots have promised to answer, and the domains that they may add pages from."""
+"""Keep the promised answers of chat bots, and the domains of pages that they may add."""
 
 from __future__ import annotations
 

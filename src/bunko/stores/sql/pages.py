@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 
-from bunko.records import WebPage
 from bunko.stores.sql.database import BLOB, INTEGER, NULL, TEXT, Database, batches, placeholders, retried
+from bunko.types.records import WebPage
 
 _COLUMN_NAMES = [column.name for column in fields(WebPage) if column.name != "size"]
 _COLUMNS = ", ".join(_COLUMN_NAMES)
@@ -25,7 +25,7 @@ _UPDATE = (
 
 _COLUMN_TYPES = tuple(INTEGER if column.type == "int" else TEXT for column in fields(WebPage))
 # Far more than a page may have; a small content that grows beyond it is meant to fill the memory.
-_MAX_CONTENT_BYTES = 256 * 2**20
+MAX_CONTENT_BYTES = 256 * 2**20
 
 
 class SqlPages:
@@ -94,7 +94,7 @@ class SqlPages:
 
 def _decompress(data: bytes) -> bytes:
     decompressor = zlib.decompressobj()
-    content = decompressor.decompress(data, _MAX_CONTENT_BYTES)
+    content = decompressor.decompress(data, MAX_CONTENT_BYTES)
     if not decompressor.eof:
         raise ValueError("the content of a page is cut off or too large")
     return content

@@ -12,11 +12,12 @@ from bunko.stores.sql import marks
 from bunko.stores.sql.changes import SqlChanges, advance_generation, put_meta
 from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, placeholders, retried, retried_until_commit
 from bunko.stores.sql.scans import FACTS_PREFIX, RECORD_PREFIX
-from bunko.stores.sql.tables import TABLES, TABLES_WITH_IDS, TableLayout
+from bunko.stores.sql.tables import MOVING_TABLES, TABLES, TABLES_WITH_IDS, Table
 from bunko.stores.sql.tools import MACHINE_PREFIX
+from bunko.stores.sql.totals import TOTALS_PREFIX
 
 # Rows and bytes in memory at a time, and in one transaction.
-_PAGE_ROWS, _PAGE_BYTES = 500, 4_000_000
+PAGE_ROWS, PAGE_BYTES = 500, 4_000_000
 # Values that belong to a place and not to the library: the version of its tables, and marks.
 _LOCAL_VALUES = ("schema", marks.MOVED, marks.COPYING, marks.ARRIVED)
 
@@ -24,7 +25,7 @@ _LOCAL_VALUES = ("schema", marks.MOVED, marks.COPYING, marks.ARRIVED)
 class SqlRows:
     """All rows of a library; `machine` names this machine if several use the store."""
 
-    tables: Sequence[str] = tuple(TABLES)
+    tables: Sequence[str] = MOVING_TABLES
 
     def __init__(self, database: Database, changes: SqlChanges, machine: str = "") -> None:
         self._database, self._changes, self._machine = database, changes, machine
@@ -97,9 +98,9 @@ class SqlRows:
     def values(self) -> dict[str, str]:
         """Return the values that describe the library as a whole."""
         rows = self._database.rows("SELECT key, value FROM meta", types=(TEXT, TEXT))
-        # What the scans of this machine found and the files of facts are of no use elsewhere, and may change without a
-        # lock.
-        prefixes = (RECORD_PREFIX, FACTS_PREFIX)
+        # What the scans of this machine found, the files of facts and kept counts may change without a lock, and are of
+        # no use elsewhere or made again.
+        prefixes = (RECORD_PREFIX, FACTS_PREFIX, TOTALS_PREFIX)
         return {key: value for key, value in rows if key not in _LOCAL_VALUES and not key.startswith(prefixes)}
 
     @retried
@@ -135,18 +136,18 @@ class SqlRows:
 
     @retried
     def begin_copy(self, library_id: str) -> None:
-        """Mark this library as an unfinished copy, so that nobody else uses it."""
+        """Mark this library as an unfinished copy, so that no other command uses it."""
         with self._database.transaction(is_move=True) as connection:
             connection.execute("DELETE FROM meta WHERE key IN (?, ?)", (marks.MOVED, marks.ARRIVED))
             put_meta(connection, marks.COPYING, library_id)
 
     @contextmanager
     def leave(self, place: str) -> Iterator[None]:
-        """Run the block while nobody can write, and then mark this library as moved; if it fails, as nothing."""
+        """Run the block while writers wait, and then mark this library as moved; if it fails, as nothing."""
         with self._database.transaction(is_move=True) as connection:
             yield
             put_meta(connection, marks.MOVED, place)
-            advance_generation(connection)  # whoever follows it notices
+            advance_generation(connection)  # its followers notice
 
     @retried
     def stay(self) -> None:
@@ -169,13 +170,13 @@ class SqlRows:
         where, values = _between(table, after, ())
         rows = self._database.rows(
             f"SELECT {key}, CAST({sizes} AS BIGINT) FROM {name}{where} ORDER BY {key} LIMIT ?",
-            (*values, _PAGE_ROWS + 1),
+            (*values, PAGE_ROWS + 1),
             types=(*_key_types(name), INTEGER),
         )
         total = 0
         for number, (*row_key, size) in enumerate(rows[:-1], 1):  # a row follows each of these
             total += size
-            if total >= _PAGE_BYTES or number == _PAGE_ROWS:
+            if total >= PAGE_BYTES or number == PAGE_ROWS:
                 return tuple(row_key)
         return ()
 
@@ -194,7 +195,7 @@ class SqlRows:
         return list(dict.fromkeys(rows))
 
 
-def _between(table: TableLayout, after: Key, until: Key) -> tuple[str, Key]:
+def _between(table: Table, after: Key, until: Key) -> tuple[str, Key]:
     """Return an SQL condition for the rows after one key and up to another, and its values."""
     columns = f"({', '.join(table.key)})"
     bounds = [(operator, key) for operator, key in ((">", after), ("<=", until)) if key]

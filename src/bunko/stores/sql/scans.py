@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bunko.records import ScanRecord
 from bunko.stores.sql.database import TEXT, Connection, Database
+from bunko.types.records import ScanRecord
 
 # Keys in `meta`, each with the id of a tool: how often its fingerprints were written, that number when a document last
 # got another time of its file, and the last record.
@@ -54,6 +54,6 @@ def advance_version(connection: Connection, tool_id: int, *, is_touch: bool = Fa
 
 
 def delete_scans(connection: Connection, tool_id: int) -> None:
-    """Delete what is recorded about a tool's source."""
+    """Delete the records of a tool's source."""
     keys = [f"{prefix}{tool_id}" for prefix in (VERSION_PREFIX, TOUCHED_PREFIX, RECORD_PREFIX, FACTS_PREFIX)]
     connection.execute("DELETE FROM meta WHERE key IN (?, ?, ?, ?)", keys)

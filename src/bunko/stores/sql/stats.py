@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from bunko.records import NO_FILTER, DatedDocument, DocumentSummary, Filter, StorageSize, Totals
 from bunko.stores.filters import BEGINNING_CHARS, count_tags, document_matcher, effective_date, newest_first
 from bunko.stores.sql.database import BLOB, INTEGER, TEXT, Database, decode_strings
+from bunko.stores.sql.totals import KeptCounts
 from bunko.text.term_codec import chunk_count
 from bunko.types import LineSpan
+from bunko.types.records import NO_FILTER, DatedDocument, DocumentSummary, Filter, StorageSize, Totals
 
 _FLOAT_BYTES = 4
 _FROM_CHUNKS = "FROM chunks JOIN documents ON documents.id = document_id WHERE tool_id = ?"
@@ -16,17 +17,12 @@ class SqlStats:
     """Counts, sizes and lists of a tool's documents, without their texts."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database, self._counts = database, KeptCounts(database)
 
     def totals(self, tool_id: int) -> Totals:
         """Return how many documents, chunks, vectors and characters a tool has."""
-        row = self._database.rows(
-            "SELECT (SELECT count(*) FROM documents WHERE tool_id = ?), count(chunks.id), count(vector_key),"
-            f" (SELECT coalesce(sum(length(text)), 0) FROM documents WHERE tool_id = ?) {_FROM_CHUNKS}",
-            (tool_id, tool_id, tool_id),
-            types=(INTEGER, INTEGER, INTEGER, INTEGER),
-        )[0]
-        return Totals(*row)
+        counts = self._counts.get(tool_id)
+        return Totals(counts.documents, counts.chunks, counts.vectors, counts.characters)
 
     def count_incomplete(self) -> int:
         """Return how many documents of all tools lack some of their chunks, as after damage to the file."""
@@ -38,22 +34,12 @@ class SqlStats:
 
     def storage_size(self, tool_id: int) -> StorageSize:
         """Return how many bytes a tool's rows take."""
-        text, terms = self._database.rows(
-            f"SELECT coalesce(sum({self._database.byte_length('text')}), 0), coalesce(sum(length(terms)), 0)"
-            " FROM documents WHERE tool_id = ?",
-            (tool_id,),
-            types=(INTEGER, INTEGER),
-        )[0]
-        chunk_length = " + ".join(
-            self._database.byte_length(name) for name in ("heading", "heading_path", "coalesce(chunks.text, '')")
-        )
-        chunks, vector_count = self._database.rows(
-            f"SELECT coalesce(sum({chunk_length}), 0), count(DISTINCT vector_key) {_FROM_CHUNKS}",
-            (tool_id,),
-            types=(INTEGER, INTEGER),
-        )[0]
-        dimension = self.dimension(tool_id)
-        return StorageSize(text, terms + chunks, vector_count * dimension * _FLOAT_BYTES, dimension)
+        counts, dimension = self._counts.get(tool_id), self.dimension(tool_id)
+        vector_count = 0
+        if counts.vectors:
+            query = f"SELECT count(DISTINCT vector_key) {_FROM_CHUNKS}"
+            vector_count = self._database.rows(query, (tool_id,), types=(INTEGER,))[0][0]
+        return StorageSize(counts.text_bytes, counts.index_bytes, vector_count * dimension * _FLOAT_BYTES, dimension)
 
     def dimension(self, tool_id: int) -> int:
         """Return the dimension of a tool's vectors, 0 if there are none."""
@@ -88,6 +74,17 @@ class SqlStats:
             types=(TEXT, TEXT, INTEGER, INTEGER, TEXT),
         )
         return [DocumentSummary(*row) for row in rows]
+
+    def beginnings(self, tool_id: int, *, limit: int) -> list[str]:
+        """Return the beginnings of at most `limit` documents that are spread evenly over all."""
+        rows = self._database.rows(
+            "SELECT substr(text, body + 1, CAST(? AS INTEGER)) FROM documents WHERE id IN (SELECT id FROM"
+            " (SELECT id, row_number() OVER (ORDER BY id) - 1 AS position FROM documents WHERE tool_id = ?) AS numbered"
+            " WHERE position % (((SELECT count(*) FROM documents WHERE tool_id = ?) + ? - 1) / ?) = 0) ORDER BY id",
+            (BEGINNING_CHARS, tool_id, tool_id, limit, limit),
+            types=(TEXT,),
+        )
+        return [row[0] for row in rows]
 
     def tags(self, tool_id: int) -> list[tuple[str, int]]:
         """Return each tag with its number of documents, most used first."""

@@ -90,7 +90,7 @@ class SqlStore:
         self.audit: AuditStore = SqlAudit(database)
         self.outbox: OutboxStore = SqlOutbox(database)
         self.domains: DomainStore = SqlDomains(database)
-        self.rows: MovingRows | None = SqlRows(database, changes, machine)
+        self.rows: MovingRows = SqlRows(database, changes, machine)
         # Bound here and not wrapped: every search calls it.
         self.generation = changes.generation
 
@@ -103,7 +103,7 @@ class SqlStore:
         return self._database.check()
 
     def moved_to(self) -> str:
-        """Return where this library is now if it has moved, else an empty string."""
+        """Return the new place of this library if it has moved, else an empty string."""
         return read_marks(self._database).get(MOVED, "")
 
     def close(self) -> None:

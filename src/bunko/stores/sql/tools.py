@@ -9,11 +9,13 @@ from functools import lru_cache
 from typing import Any
 
 from bunko.errors import name_taken_error
-from bunko.failpoints import reach_failpoint
+from bunko.runtime.failpoints import reach_failpoint
 from bunko.stores.sql.changes import advance_generation, put_meta
 from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, retried, retried_until_commit
 from bunko.stores.sql.fact_cache import FactsFile
 from bunko.stores.sql.scans import advance_version, delete_scans
+from bunko.stores.sql.totals import TOTALS_PREFIX, keep_counts, read_counts
+from bunko.stores.sql.unused_vectors import release_vectors
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
 from bunko.types.tool_options import ToolOptions
@@ -146,7 +148,7 @@ class SqlTools:
 
 
 def set_built(connection: Connection, tool_id: int, built: BuildInfo) -> None:
-    """Record how a tool's index was built."""
+    """Record the parts that built a tool's index."""
     connection.execute("UPDATE tools SET built = ? WHERE id = ?", (_to_json(built.to_json()), tool_id))
 
 
@@ -163,11 +165,15 @@ def _put_tool(connection: Connection, tool: Tool) -> Tool:
 
 
 def _move_documents(connection: Connection, tool: Tool, shadow: Tool) -> int:
+    counts = read_counts(connection, shadow.id)
+    release_vectors(connection, "tool_id = ?", (tool.id,))
     generation = _remove_documents(connection, tool.id)
     connection.execute(
         "UPDATE documents SET tool_id = ?, generation = ? WHERE tool_id = ?", (tool.id, generation, shadow.id)
     )
     connection.execute("UPDATE failures SET tool_id = ? WHERE tool_id = ?", (tool.id, shadow.id))
+    if counts is not None:
+        keep_counts(connection, tool.id, generation, counts)
     reach_failpoint("store.swapped")
     _delete_tool(connection, shadow.id)
     return generation
@@ -175,7 +181,8 @@ def _move_documents(connection: Connection, tool: Tool, shadow: Tool) -> int:
 
 def _delete_tool(connection: Connection, tool_id: int) -> None:
     connection.execute("DELETE FROM tools WHERE id = ?", (tool_id,))
-    connection.execute("DELETE FROM meta WHERE key = ?", (f"{MACHINE_PREFIX}{tool_id}",))
+    keys = (f"{MACHINE_PREFIX}{tool_id}", f"{TOTALS_PREFIX}{tool_id}")
+    connection.execute("DELETE FROM meta WHERE key IN (?, ?)", keys)
     delete_scans(connection, tool_id)
 
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bunko.errors import LibraryError
-from bunko.failpoints import reach_failpoint
-from bunko.records import EmbeddingUsage
+from bunko.runtime.failpoints import reach_failpoint
 from bunko.stores.sql.changes import advance_generation, put_meta
 from bunko.stores.sql.database import BLOB, INTEGER, TEXT, Connection, Database, batches, placeholders, retried
 from bunko.stores.sql.tools import set_built
+from bunko.stores.sql.totals import keep_counts, read_counts
+from bunko.stores.sql.unused_vectors import (
+    RELEASED,
+    delete_released,
+    delete_unused,
+    release_vectors,
+    unused_room,
+)
 from bunko.types.build_info import BuildInfo
+from bunko.types.records import EmbeddingUsage, VectorRoom
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -114,50 +122,51 @@ class SqlVectors:
             store_vectors(connection, vectors, sentences or {}, usage or {})
             connection.ensure_table("kept")
             connection.executemany(
-                "INSERT INTO kept VALUES (?, ?, ?) ON CONFLICT (tool_id, key) DO NOTHING",
+                "INSERT INTO kept VALUES (?, ?, ?)"
+                " ON CONFLICT (tool_id, key) DO UPDATE SET embedder = excluded.embedder",
                 [(tool_id, key, embedder) for key in vectors],
             )
 
     @retried
     def unpin(self, tool_id: int, embedder: str | None = None) -> None:
-        """Unpin the vectors of a tool, of one embedder or of all."""
-        if not self._has_pinned_vectors():
+        """Unpin the vectors of a tool, of one embedder or of all; those that no chunk uses are released."""
+        condition, values = "tool_id = ? AND embedder <> ?", [tool_id, RELEASED]
+        if embedder is not None:
+            condition, values = f"{condition} AND embedder = ?", [*values, embedder]
+        if not self._has_kept_vectors(condition, values):
             return
         with self._database.transaction() as connection:
-            if embedder is None:
-                connection.execute("DELETE FROM kept WHERE tool_id = ?", (tool_id,))
-            else:
-                connection.execute("DELETE FROM kept WHERE tool_id = ? AND embedder = ?", (tool_id, embedder))
+            connection.execute(f"UPDATE kept SET embedder = ? WHERE {condition}", [RELEASED, *values])
 
     @retried
     def replace(self, tool_id: int, keys: Mapping[str, Sequence[bytes]], built: BuildInfo) -> int:
         """Assign new vectors to all chunks of a tool, atomically; return the new generation."""
         with self._database.transaction() as connection:
             generation = advance_generation(connection)
+            counts = read_counts(connection, tool_id)
+            release_vectors(connection, "tool_id = ?", (tool_id,))
             _assign_vectors(connection, tool_id, keys)
             _mark_documents_changed(connection, tool_id, generation)
-            _check_vectors(connection, tool_id, has_vectors=any(keys.values()))
+            vector_count = _check_vectors(connection, tool_id, has_vectors=any(keys.values()))
+            if counts is not None:
+                keep_counts(connection, tool_id, generation, counts._replace(vectors=vector_count))
             reach_failpoint("reembed.rekeyed")
             set_built(connection, tool_id, built)
             return generation
 
     @retried
+    def delete_released(self, tool_id: int) -> None:
+        """Delete the vectors that a tool's documents used or that were pinned for it, and that nothing uses now."""
+        delete_released(self._database, tool_id)
+
+    @retried
     def delete_orphans(self) -> None:
-        """Delete vectors that no chunk uses and that are not pinned."""
-        with self._database.transaction() as connection:
-            # Another import may count on a vector that it found and that no chunk uses yet; the next one deletes it.
-            if not connection.exclude_imports():
-                return
-            unpinned = " EXCEPT SELECT key FROM kept" if connection.has_table("kept") else ""
-            # Not NOT IN: for PostgreSQL, its time grows with the square of the rows.
-            connection.execute(
-                "DELETE FROM vectors WHERE key IN"
-                f" (SELECT key FROM vectors EXCEPT SELECT vector_key FROM chunks{unpinned})"
-            )
-            if connection.has_table("sentences"):
-                connection.execute(
-                    "DELETE FROM sentences WHERE key IN (SELECT key FROM sentences EXCEPT SELECT key FROM vectors)"
-                )
+        """Delete all vectors that no chunk uses and that are not pinned."""
+        delete_unused(self._database)
+
+    def unused(self) -> VectorRoom:
+        """Return how many vectors no chunk uses, pinned or not, and how many bytes they take."""
+        return unused_room(self._database)
 
     def usage(self) -> dict[str, EmbeddingUsage]:
         """Return how much imports have used each embedder, by embedder name."""
@@ -168,9 +177,9 @@ class SqlVectors:
         )
         return {key.removeprefix(_USAGE_PREFIX): _parse_usage(value) for key, value in rows}
 
-    def _has_pinned_vectors(self) -> bool:
+    def _has_kept_vectors(self, condition: str, values: Sequence[Any]) -> bool:
         return self._database.has_table("kept") and bool(
-            self._database.rows("SELECT 1 FROM kept LIMIT 1", types=(INTEGER,))
+            self._database.rows(f"SELECT 1 FROM kept WHERE {condition} LIMIT 1", values, types=(INTEGER,))
         )
 
 
@@ -221,7 +230,8 @@ def _mark_documents_changed(connection: Connection, tool_id: int, generation: in
     connection.execute("UPDATE documents SET generation = ? WHERE tool_id = ?", (generation, tool_id))
 
 
-def _check_vectors(connection: Connection, tool_id: int, *, has_vectors: bool) -> None:
+def _check_vectors(connection: Connection, tool_id: int, *, has_vectors: bool) -> int:
+    """Return how many chunks have a vector; raise unless all or none of them have a stored one."""
     chunk_count, key_count, vector_count = connection.execute(
         "SELECT count(*), count(vector_key), count(vectors.key) FROM chunks"
         " JOIN documents ON documents.id = document_id LEFT JOIN vectors ON vectors.key = vector_key WHERE tool_id = ?",
@@ -232,6 +242,7 @@ def _check_vectors(connection: Connection, tool_id: int, *, has_vectors: bool) -
             "The documents changed while their vectors were computed",
             hint="Run bunko reembed again; the computed vectors are kept.",
         )
+    return int(key_count)
 
 
 def _parse_usage(value: str) -> EmbeddingUsage:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko.errors import BunkoError
+
 if TYPE_CHECKING:
-    from bunko.records import DatabaseServer
     from bunko.stores.sqlite.store import Sqlite
+    from bunko.types.records import DatabaseServer
+
+_PAGE_BYTES = 4096  # SQLite's usual page: a database without tables has one
 
 
 def build(location: Path, server: DatabaseServer | None = None, *, read_only: bool = False) -> Sqlite:
@@ -19,7 +23,20 @@ def build(location: Path, server: DatabaseServer | None = None, *, read_only: bo
 
 def exists(location: Path, server: DatabaseServer | None = None) -> bool:
     """Return whether there is a file with something in it; what that is, is checked when it is opened."""
-    return location.exists() and location.stat().st_size > 0
+    try:
+        size = location.stat().st_size  # an OSError of another kind does not say that there is none
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    if size > _PAGE_BYTES:
+        return True
+    import sqlite3
+
+    from bunko.stores.sqlite.connection import read_without_traces
+
+    try:  # a process that is killed while it creates a library leaves a database without tables
+        return bool(size and read_without_traces(location, "SELECT 1 FROM sqlite_master LIMIT 1"))
+    except (BunkoError, sqlite3.Error):
+        return True
 
 
 def missing_paths(location: Path, server: DatabaseServer | None = None) -> tuple[Path, ...]:
@@ -28,7 +45,7 @@ def missing_paths(location: Path, server: DatabaseServer | None = None) -> tuple
 
 
 def file_paths(location: Path, server: DatabaseServer | None = None) -> list[Path]:
-    """Return what lies in the folder under names that begin with that of the file."""
+    """Return the files of the folder whose names begin with that of the file."""
     return [path for path in location.parent.glob("*") if path.name.startswith(location.name)]
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
-from bunko.failpoints import reach_failpoint
+from bunko.runtime.failpoints import reach_failpoint
 from bunko.stores.sql.database import INTEGER, ColumnType
 from bunko.stores.sql.marks import SELECT_MARKS, check_writable
 from bunko.stores.sqlite import guard, schema
 from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors, translate_value_errors
-from bunko.stores.sqlite.files import file_id, wal_files
+from bunko.stores.sqlite.files import file_id, file_mode, wal_files
 from bunko.stores.sqlite.readers import Readers, ReadTransaction
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class SqliteConnection(sqlite3.Connection):
 
     def ensure_table(self, name: str) -> None:
         """Create a table that only some libraries have, unless it exists."""
-        self.execute(schema.OPTIONAL_TABLES[name])
+        self.execute(schema.OPTIONAL_SCRIPTS[name])
 
     def uri_key(self, column: str) -> str:
         """Return the column: an index of SQLite takes texts of any length."""
@@ -51,6 +51,10 @@ class SqliteConnection(sqlite3.Connection):
     def key_of(self, uri: str) -> str:
         """Return the path or URL."""
         return uri
+
+    def byte_length(self, expression: str) -> str:
+        """Return the SQL for the length of a text in bytes; SQLite knows octet_length only since 3.43."""
+        return f"length(CAST({expression} AS BLOB))"
 
     def exclude_imports(self) -> bool:
         """Return True: one process at a time imports into a file, and it is the one that writes now."""
@@ -310,8 +314,8 @@ class SqliteDatabase:
         return int(rows[0][0]) if rows else 0
 
     def byte_length(self, expression: str) -> str:
-        """Return the SQL for the length of a text in bytes; SQLite knows octet_length only since 3.43."""
-        return f"length(CAST({expression} AS BLOB))"
+        """Return the SQL for the length of a text in bytes."""
+        return self._writer.byte_length(expression)
 
     def uri_key(self, column: str) -> str:
         """Return the column: an index of SQLite takes texts of any length."""
@@ -321,8 +325,12 @@ class SqliteDatabase:
         """Return the path or URL."""
         return uri
 
+    def file_mode(self) -> int | None:
+        """Return the permissions for files beside the library: its own."""
+        return file_mode(self.path)
+
     def retry(self, work: Callable[[], T], *, is_repeatable: bool) -> T:
-        """Return what a function returns: the connection to a file is never lost."""
+        """Return the result of a function: the connection to a file is never lost."""
         return work()
 
     def check(self) -> str:

@@ -29,7 +29,7 @@ _DAMAGE_MESSAGES = (
 )  # fmt: skip
 
 _DECODING_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error)
-# A name in the file, which somebody else may have chosen.
+# A name in the file, which a stranger may have chosen.
 _SCHEMA_NAME = re.compile(r"(?<=malformed database schema) \(.*", re.DOTALL)
 
 
@@ -79,7 +79,7 @@ class translate_value_errors:  # noqa: N801
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Raise an error of decoding as damage."""
         if isinstance(error, _DECODING_ERRORS):
-            # Without the message, which quotes the value: an assistant would read what somebody else wrote.
+            # Without the message, which quotes the value: an assistant would read the text of a stranger.
             raise LibraryDamaged(
                 f"{self._path} has values that bunko did not write", hint=rebuild_hint(self._path)
             ) from error

@@ -1,4 +1,4 @@
-"""Refuse library files that bunko did not write: a library may come with a folder of documents from somebody else."""
+"""Refuse library files that bunko did not write: a library may come with a stranger's folder of documents."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check_schema(path: Path, connection: sqlite3.Connection, *, is_complete: boo
             continue
         expected = required.get((kind, name)) or optional.get((kind, name))
         if expected is None:
-            # Without its name, which assistants would read and somebody else may have chosen.
+            # Without its name, which assistants would read and a stranger may have chosen.
             thing = f"a {kind}" if kind in ("table", "trigger", "view") else "an index"
             raise LibraryDamaged(f"{path} has {thing} that bunko does not create", hint=rebuild_hint(path))
         definition = _parse_statement(str(sql))
@@ -103,7 +103,7 @@ def _expected_objects() -> tuple[dict[tuple[str, str], _Definition], dict[tuple[
             for statement in _COMMENT.sub("", script).split(";")
             if (definition := _parse_statement(statement)) is not None
         )
-        for scripts in (schema.TABLES, schema.OPTIONAL_TABLES.values())
+        for scripts in (schema.SCRIPTS, schema.OPTIONAL_SCRIPTS.values())
     )
     return required, optional
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from bunko.stores.sqlite.errors import translate_errors
 
-# Connections that stay open while nobody reads. Opening one takes 0.2 ms, and each may cache 8 MB.
+# Connections that stay open between reads. Opening one takes 0.2 ms, and each may cache 8 MB.
 MAX_IDLE = 4
 
 C = TypeVar("C", bound=sqlite3.Connection)
@@ -73,7 +73,7 @@ class Readers(Generic[C]):
             self._thread.connection = transaction.connection
 
     def end(self, transaction: ReadTransaction[C]) -> None:
-        """End what a transaction began."""
+        """End the work of a transaction."""
         connection, transaction.connection = transaction.connection, None
         if connection is not None:
             if self._thread.connection is connection:

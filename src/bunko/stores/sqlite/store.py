@@ -9,12 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bunko.records import StoreAddress
-from bunko.stores.lock_file import LockFile
 from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.store import SqlStore
 from bunko.stores.sqlite.connection import SqliteDatabase
-from bunko.stores.sqlite.files import SqliteFiles
+from bunko.stores.sqlite.files import LockFile, SqliteFiles
+from bunko.types.records import StoreAddress
 
 if TYPE_CHECKING:
     from bunko.protocols import StoreFiles
@@ -36,7 +35,7 @@ class Sqlite(SqlStore):
         self.files: StoreFiles = self._files
 
     def lock(self, purpose: str = "import", *, tools: Sequence[str] | None = None) -> LockFile:
-        """Return the lock for a purpose; one process at a time imports, whatever the tools."""
+        """Return the lock for a purpose; one process at a time imports, for all tools."""
         return LockFile(self._files.lock_file(purpose))
 
     def wait_for_change(self, seconds: float) -> bool:

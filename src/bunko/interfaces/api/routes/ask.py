@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
-from bunko.interfaces.answers import answer_to_dict
+from bunko.interfaces.answers import AnswerReply, answer_to_dict
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.search import Name
 
@@ -21,41 +20,6 @@ class AskBody(Shape):
     tool: Annotated[list[Name], Field(max_length=100)] = Field([], description="Only these tools")
     strict: bool = Field(False, description="Leave out what the sources do not support")
     use_model: bool = Field(True, description="Let the chat model of the settings answer, if there is one")
-
-
-class AnswerCitation(TypedDict):
-    """A citation of a sentence."""
-
-    label: str
-    source: int | None
-    state: str
-    supports: bool
-    added: bool
-
-
-class SentenceFields(TypedDict):
-    """A sentence, compared with the sources that it cites."""
-
-    text: str
-    status: str
-    missing: list[str]
-    best_source: int | None
-    citations: list[AnswerCitation]
-
-
-class AnswerReply(TypedDict):
-    """An answer with its sources."""
-
-    question: str
-    found: bool
-    text: str
-    model: str
-    sentences: list[SentenceFields]
-    sources: list[dict[str, Any]]
-    prompt_tokens: int | None
-    answer_tokens: int | None
-    cost: NotRequired[Any]
-    notices: NotRequired[list[str]]
 
 
 def ask(call: Call, body: AskBody) -> dict[str, Any]:

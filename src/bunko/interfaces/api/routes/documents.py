@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from bunko.errors import UnknownName
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.search import Name
+from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.serialize import readable_address
 from bunko.library.documents import ListRequest
 from bunko.library.find_document import FoundDocument
-from bunko.records import Filter, ListedDocument
 from bunko.search.reading import ReadRequest, outline, read_part
 from bunko.text.tags import normalise_tag
-from bunko.types import Tool
+from bunko.types.records import Filter
 
 _MAX_LISTED = 1000
 _MAX_CHARS = 2_000_000
@@ -36,25 +35,25 @@ class ListQuery(Shape):
     cursor: Name = Field("", description="next_cursor of the page before")
 
 
-class ListedFields(TypedDict):
+class ListedFields(Fields):
     """A document in a list."""
 
     tool: str
-    path: str
+    path: str = of("uri")
     title: str
     date: str
     tags: list[str]
     media_type: str
-    bytes: int
+    bytes: int = of("size")
     uri: str
 
 
-class ListReply(TypedDict):
+class ListReply(Fields):
     """A page of documents."""
 
     documents: list[ListedFields]
     total: int
-    next_cursor: NotRequired[str]
+    next_cursor: str = of(optional=True)
 
 
 class ReadQuery(Shape):
@@ -67,11 +66,11 @@ class ReadQuery(Shape):
     cursor: Name = Field("", description="next_cursor of the part before")
 
 
-class DocumentReply(TypedDict):
+class DocumentReply(Fields):
     """A document, or a part of one."""
 
     tool: str
-    path: str
+    path: str = of("uri")
     title: str
     date: str
     tags: list[str]
@@ -79,23 +78,23 @@ class DocumentReply(TypedDict):
     text: str
     citation: str
     place: str
-    line_start: int
-    line_end: int
+    line_start: int = of("first_line")
+    line_end: int = of("last_line")
     total_lines: int
     hash: str
     uri: str
-    next_cursor: NotRequired[str]
+    next_cursor: str = of(optional=True)
 
 
-class HeadingFields(TypedDict):
+class HeadingFields(Fields):
     """A heading and its line."""
 
     level: int
-    text: str
+    text: str = of("title")
     line: int
 
 
-class OutlineReply(TypedDict):
+class OutlineReply(Fields):
     """The headings of a document."""
 
     tool: str
@@ -113,24 +112,11 @@ def list_documents(call: Call, query: ListQuery) -> dict[str, Any]:
         ListRequest(tools, (), where, query.sort, query.limit, query.cursor)
     )
     names = call.library.assistant_names()
-    reply: dict[str, Any] = {
-        "documents": [_listed_to_dict(tool, document, names[tool.name]) for tool, document in listing.documents],
-        "total": listing.total,
-    }
-    return reply | ({"next_cursor": listing.next_cursor} if listing.next_cursor else {})
-
-
-def _listed_to_dict(tool: Tool, document: ListedDocument, assistant_name: str) -> dict[str, Any]:
-    return {
-        "tool": tool.name,
-        "path": document.uri,
-        "title": document.title,
-        "date": document.date,
-        "tags": list(document.tags),
-        "media_type": document.media_type,
-        "bytes": document.size,
-        "uri": readable_address(assistant_name, document.uri),
-    }
+    documents = [
+        ListedFields.fill(document, tool=tool.name, uri=readable_address(names[tool.name], document.uri))
+        for tool, document in listing.documents
+    ]
+    return ListReply.fill(listing, documents=documents)
 
 
 def read_document(call: Call, tool: str, path: str, query: ReadQuery) -> dict[str, Any]:
@@ -140,23 +126,8 @@ def read_document(call: Call, tool: str, path: str, query: ReadQuery) -> dict[st
         path, tool, query.lines, query.section, query.around, max_chars=query.max_chars, cursor=query.cursor
     )
     reading = read_part(target.tool.name, target.document, request, None)
-    reply: dict[str, Any] = {
-        "tool": reading.tool,
-        "path": reading.uri,
-        "title": reading.title,
-        "date": reading.date,
-        "tags": list(reading.tags),
-        "media_type": reading.media_type,
-        "text": reading.text,
-        "citation": reading.citation,
-        "place": reading.place,
-        "line_start": reading.first_line,
-        "line_end": reading.last_line,
-        "total_lines": reading.total_lines,
-        "hash": reading.hash,
-        "uri": readable_address(call.library.assistant_names()[reading.tool], reading.uri),
-    }
-    return reply | ({"next_cursor": reading.next_cursor} if reading.next_cursor else {})
+    address = readable_address(call.library.assistant_names()[reading.tool], reading.uri)
+    return DocumentReply.fill(reading, uri=address)
 
 
 def read_outline(call: Call, tool: str, path: str) -> dict[str, Any]:
@@ -166,10 +137,7 @@ def read_outline(call: Call, tool: str, path: str) -> dict[str, Any]:
         "tool": target.tool.name,
         "path": target.uri,
         "title": target.title,
-        "headings": [
-            {"level": heading.level, "text": heading.title, "line": heading.line}
-            for heading in outline(target.document)
-        ],
+        "headings": [HeadingFields.fill(heading) for heading in outline(target.document)],
     }
 
 

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NotRequired
-
-from typing_extensions import TypedDict
+from typing import Any
 
 from bunko.errors import LibraryBusy
 from bunko.interfaces.api.endpoint import Call, Endpoint
 from bunko.interfaces.api.problems import RequestError
+from bunko.interfaces.fields import Fields
+from bunko.interfaces.tools.jobs import JobFields
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 
 
-class JobFields(TypedDict):
-    """What runs in the background, or did."""
-
-    id: str
-    name: str
-    subject: NotRequired[str]  # the tool or the address that it is about
-    status: Literal["running", "done", "failed", "cancelled"]
-    done: float
-    total: float
-    message: str
-    result: NotRequired[dict[str, Any]]
-    error: NotRequired[str]
-
-
-class JobsReply(TypedDict):
+class JobsReply(Fields):
     """The jobs that the caller may see."""
 
     jobs: list[JobFields]
 
 
-class StartedReply(TypedDict):
+class StartedReply(Fields):
     """What was started."""
 
     job: JobFields

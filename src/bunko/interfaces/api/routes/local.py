@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from bunko.errors import SourceError
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.documents import find_exactly
-from bunko.interfaces.cli.programs import open_command, start_program
+from bunko.interfaces.programs import open_command, start_program
 from bunko.search.citations import Citation
 
 _MAX_ENTRIES = 2000

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.search import Name
-from bunko.interfaces.serialize import readable_address
-from bunko.records import Filter
+from bunko.interfaces.fields import Fields, of
+from bunko.interfaces.serialize import TagCount, readable_address
 from bunko.sources import kinds_of_section
 from bunko.text.tags import normalise_tag
+from bunko.types.records import Filter
 
 _MAX_MEMOS = 1000
 
@@ -35,11 +35,11 @@ class RecentQuery(MemosQuery):
     limit: int = Field(10, ge=1, le=_MAX_MEMOS, description="Number of memos")
 
 
-class MemoFields(TypedDict):
+class MemoFields(Fields):
     """A memo with its beginning."""
 
     tool: str
-    path: str
+    path: str = of("uri")
     title: str
     date: str
     tags: list[str]
@@ -47,20 +47,13 @@ class MemoFields(TypedDict):
     uri: str
 
 
-class RecentReply(TypedDict):
+class RecentReply(Fields):
     """The latest memos."""
 
     memos: list[MemoFields]
 
 
-class TagCount(TypedDict):
-    """How many memos have a tag."""
-
-    tag: str
-    count: int
-
-
-class TagsReply(TypedDict):
+class TagsReply(Fields):
     """All tags, the most used first."""
 
     tags: list[TagCount]
@@ -71,18 +64,12 @@ def list_recent_memos(call: Call, query: RecentQuery) -> dict[str, Any]:
     if not _has_memos(call):
         return {"memos": []}
     names = call.library.assistant_names()
-    documents = call.library.recent_documents(limit=query.limit, kinds=kinds_of_section("memos"), where=query.filter())
+    documents = call.library.readable.recent_documents(
+        limit=query.limit, kinds=kinds_of_section("memos"), where=query.filter()
+    )
     return {
         "memos": [
-            {
-                "tool": tool.name,
-                "path": document.uri,
-                "title": document.title,
-                "date": document.date,
-                "tags": list(document.tags),
-                "beginning": document.beginning,
-                "uri": readable_address(names[tool.name], document.uri),
-            }
+            MemoFields.fill(document, tool=tool.name, uri=readable_address(names[tool.name], document.uri))
             for tool, document in documents
         ]
     }
@@ -92,8 +79,8 @@ def list_memo_tags(call: Call, query: MemosQuery) -> dict[str, Any]:
     """List the tags of memos with how many memos have each, the most used first."""
     if not _has_memos(call):
         return {"tags": []}
-    tags = call.library.tags(kinds=kinds_of_section("memos"), where=query.filter())
-    return {"tags": [{"tag": tag, "count": count} for tag, count in tags]}
+    tags = call.library.readable.tags(kinds=kinds_of_section("memos"), where=query.filter())
+    return {"tags": [TagCount.fill(tag) for tag in tags]}
 
 
 def _has_memos(call: Call) -> bool:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.search import Name, Text
+from bunko.interfaces.fields import Fields, of
 from bunko.library.map_groups import Color
 from bunko.library.map_layout import LayoutName, available_layouts
 from bunko.library.selections import MAX_DOCUMENTS
-from bunko.records import Filter
 from bunko.text.tags import normalise_tag
+from bunko.types.records import Filter
 
 _DIGITS = 4  # of a position: a pixel of the widest screen is a few of the last
 _MAX_TAGS = 100
+
+
+def _round(position: float) -> float:
+    return round(position, _DIGITS)
 
 
 class MapQuery(Shape):
@@ -26,7 +31,7 @@ class MapQuery(Shape):
     layout: LayoutName = Field("pca", description="How documents are placed; umap needs bunko[umap] on the server")
 
 
-class Group(TypedDict):
+class Group(Fields):
     """Documents of one colour."""
 
     name: str
@@ -34,20 +39,20 @@ class Group(TypedDict):
     count: int
 
 
-class MapDocument(TypedDict):
+class MapDocument(Fields):
     """A document and where it is."""
 
-    tool: str
-    path: str
-    title: str
-    date: str
-    tags: list[str]
-    x: float
-    y: float
+    tool: str = of("tool.name")
+    path: str = of("document.uri")
+    title: str = of("document.title")
+    date: str = of("document.date")
+    tags: list[str] = of("document.tags")
+    x: float = of("x", _round)
+    y: float = of("y", _round)
     group: int
 
 
-class MapReply(TypedDict):
+class MapReply(Fields):
     """Documents in two dimensions: what is about the same is near."""
 
     generation: int
@@ -66,11 +71,11 @@ class PositionQuery(Shape):
     layout: LayoutName = Field("pca", description="How documents are placed")
 
 
-class PositionReply(TypedDict):
+class PositionReply(Fields):
     """Where a query is; null if the map has no place for it."""
 
-    x: float | None
-    y: float | None
+    x: float | None = of(itemgetter(0), _round)
+    y: float | None = of(itemgetter(1), _round)
 
 
 class CalendarQuery(Shape):
@@ -86,14 +91,14 @@ class CalendarQuery(Shape):
         return Filter("", tuple(map(normalise_tag, self.tag)), self.since, self.until)
 
 
-class Day(TypedDict):
+class Day(Fields):
     """How many documents a day has."""
 
-    date: str
-    count: int
+    date: str = of(lambda day: day[0].isoformat())
+    count: int = of(itemgetter(1))
 
 
-class CalendarReply(TypedDict):
+class CalendarReply(Fields):
     """The days that have documents."""
 
     tools: list[str]  # that were counted; empty: all
@@ -108,7 +113,7 @@ class TagYearsQuery(CalendarQuery):
     limit: int = Field(12, ge=1, le=_MAX_TAGS, description="Number of tags, the most frequent ones")
 
 
-class TagCounts(TypedDict):
+class TagCounts(Fields):
     """How many documents of each year have a tag."""
 
     tag: str
@@ -116,7 +121,7 @@ class TagCounts(TypedDict):
     counts: list[int]
 
 
-class TagYearsReply(TypedDict):
+class TagYearsReply(Fields):
     """Tags over the years."""
 
     years: list[int]
@@ -129,7 +134,7 @@ class SelectionBody(Shape):
     documents: dict[Name, Annotated[list[Annotated[str, Field(max_length=4096)]], Field(max_length=MAX_DOCUMENTS)]]
 
 
-class SelectionReply(TypedDict):
+class SelectionReply(Fields):
     """What limits a search to these documents: selection=ID."""
 
     id: str
@@ -139,25 +144,15 @@ class SelectionReply(TypedDict):
 def show_map(call: Call, query: MapQuery) -> dict[str, Any]:
     """Show documents in two dimensions, those about the same subject near each other."""
     generation = call.library.generation()  # before the documents are read: a change in between is a newer one
-    view = call.library.overview.map(color=query.color, layout=query.layout)
+    view = call.library.readable.overview.map(color=query.color, layout=query.layout)
     return {
         "generation": generation,
         "layout": query.layout,
         "layouts": available_layouts(),
         "color": query.color,
-        "groups": [{"name": group.name, "kind": group.kind, "count": group.count} for group in view.groups],
+        "groups": [Group.fill(group) for group in view.groups],
         "documents": [
-            {
-                "tool": point.tool.name,
-                "path": point.document.uri,
-                "title": point.document.title,
-                "date": point.document.date,
-                "tags": list(point.document.tags),
-                "x": round(point.x, _DIGITS),
-                "y": round(point.y, _DIGITS),
-                "group": group,
-            }
-            for point, group in zip(view.points, view.group_of, strict=True)
+            MapDocument.fill(point, group=group) for point, group in zip(view.points, view.group_of, strict=True)
         ],
         "left_out": view.left_out,
     }
@@ -165,30 +160,29 @@ def show_map(call: Call, query: MapQuery) -> dict[str, Any]:
 
 def locate_query(call: Call, query: PositionQuery) -> dict[str, Any]:
     """Show where a query is on the map."""
-    position = call.library.overview.locate_query(query.q, query.layout)
-    x, y = position or (None, None)
-    return {"x": x if x is None else round(x, _DIGITS), "y": y if y is None else round(y, _DIGITS)}
+    position = call.library.readable.overview.locate_query(query.q, query.layout)
+    return PositionReply.fill(position or (None, None))
 
 
 def show_calendar(call: Call, query: CalendarQuery) -> dict[str, Any]:
     """Count memos by day, or other documents."""
-    days, tools = call.library.overview.calendar(tool=query.tool, where=query.filter())
+    days, tools = call.library.readable.overview.calendar(tool=query.tool, where=query.filter())
     return {
         "tools": tools,
-        "days": [{"date": day.isoformat(), "count": count} for day, count in days.items()],
+        "days": [Day.fill(day) for day in days.items()],
         "total": sum(days.values()),
     }
 
 
 def show_tag_years(call: Call, query: TagYearsQuery) -> dict[str, Any]:
     """Count how many documents of each year have the most frequent tags."""
-    years, tags = call.library.overview.tags_by_year(tool=query.tool, where=query.filter(), limit=query.limit)
-    return {"years": years, "tags": [{"tag": tag.tag, "total": tag.total, "counts": tag.counts} for tag in tags]}
+    years, tags = call.library.readable.overview.tags_by_year(tool=query.tool, where=query.filter(), limit=query.limit)
+    return {"years": years, "tags": [TagCounts.fill(tag) for tag in tags]}
 
 
 def select_documents(call: Call, body: SelectionBody) -> dict[str, Any]:
     """Keep chosen documents under an id, which limits searches to them."""
-    overview = call.library.overview
+    overview = call.library.readable.overview
     selection = overview.select(body.documents)
     return {"id": selection, "count": overview.selection_size(selection)}
 

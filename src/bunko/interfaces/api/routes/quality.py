@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from bunko.errors import AccessDenied
-from bunko.evaluation.judge_access import JudgeAccess, JudgedHit
-from bunko.evaluation.report_store import ReportStore, StoredReport
+from bunko.evaluation.judge_access import JudgeAccess
+from bunko.evaluation.report_store import ReportStore
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.search import Name
+from bunko.interfaces.fields import Fields, of
 from bunko.library.access import ASK_HINT, LibraryAccess
+from bunko.search.passages import split_author
 
 Query = Annotated[str, Field(min_length=1, max_length=2000)]
 _MAX_WAITING = 100
 
 
-class ReportFields(TypedDict):
+class ReportFields(Fields):
     """A report in a list."""
 
     id: str
@@ -30,7 +31,7 @@ class ReportFields(TypedDict):
     score: float | None
 
 
-class ReportsReply(TypedDict):
+class ReportsReply(Fields):
     """The reports in the folder of the library, the newest first."""
 
     evaluations: list[ReportFields]
@@ -50,18 +51,18 @@ class JudgeQuery(Shape):
     top_k: int = Field(5, ge=1, le=100, description="Results of each search mode")
 
 
-class JudgedDocumentFields(TypedDict):
+class JudgedDocumentFields(Fields):
     """A document that was found, and its grade."""
 
-    path: str
-    title: str
-    heading_path: list[str]
-    citation: str
-    content: str
+    path: str = of("hit.uri")
+    title: str = of("hit.title")
+    heading_path: list[str] = of(lambda document: list(split_author(document.hit)[1]))
+    citation: str = of("hit.citation")
+    content: str = of("hit.chunk.text")
     grade: float | None  # 0: does not answer; null: not judged
 
 
-class JudgedCounts(TypedDict):
+class JudgedCounts(Fields):
     """How much is judged."""
 
     tool: str
@@ -72,8 +73,8 @@ class JudgedCounts(TypedDict):
 class JudgementsReply(JudgedCounts):
     """What is judged and what is not."""
 
-    waiting: NotRequired[list[str]]  # recorded searches
-    documents: NotRequired[list[JudgedDocumentFields]]
+    waiting: list[str] = of(optional=True)  # recorded searches
+    documents: list[JudgedDocumentFields] = of(optional=True)
 
 
 class Judgement(Shape):
@@ -94,25 +95,13 @@ def report_store(library: LibraryAccess) -> ReportStore:
 
 def list_evaluations(call: Call) -> dict[str, Any]:
     """List the reports of evaluations and sweeps in the folder of the library; needs the right to read everything."""
-    return {"evaluations": [_report_fields(report) for report in report_store(call.library).all()]}
+    return {"evaluations": [ReportFields.fill(report) for report in report_store(call.library).all()]}
 
 
 def show_evaluation(call: Call, id: str) -> dict[str, Any]:
     """Show a report as it was written; needs the right to read everything."""
     report, content = report_store(call.library).load(id)
-    return _report_fields(report) | {"report": content}
-
-
-def _report_fields(report: StoredReport) -> dict[str, Any]:
-    return {
-        "id": report.id,
-        "kind": report.kind,
-        "created_at": report.created_at,
-        "name": report.name,
-        "queries": report.queries,
-        "measure": report.measure,
-        "score": report.score,
-    }
+    return ReportFields.fill(report) | {"report": content}
 
 
 def list_judgements(call: Call, query: JudgeQuery) -> dict[str, Any]:
@@ -123,19 +112,7 @@ def list_judgements(call: Call, query: JudgeQuery) -> dict[str, Any]:
     if not query.q.strip():
         return reply | {"waiting": judge.waiting_queries(query.tool)[:_MAX_WAITING]}
     documents = judge.documents(query.tool, query.q, depth=query.top_k)
-    return reply | {"documents": [_document_fields(document) for document in documents]}
-
-
-def _document_fields(document: JudgedHit) -> dict[str, Any]:
-    hit = document.hit
-    return {
-        "path": hit.uri,
-        "title": hit.title,
-        "heading_path": list(hit.chunk.heading_path),
-        "citation": hit.citation,
-        "content": hit.chunk.text,
-        "grade": document.grade,
-    }
+    return reply | {"documents": [JudgedDocumentFields.fill(document) for document in documents]}
 
 
 def add_judgement(call: Call, body: Judgement) -> dict[str, Any]:

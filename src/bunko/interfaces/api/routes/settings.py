@@ -2,66 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-from typing_extensions import TypedDict
+from operator import itemgetter
+from typing import Any
 
 from bunko.interfaces.api.endpoint import Call, Endpoint
-from bunko.interfaces.serialize_library import embedder_to_dict, model_to_dict
+from bunko.interfaces.fields import Fields, of
+from bunko.interfaces.serialize_library import EmbedderFields, ModelFields
 
 
-class SettingFields(TypedDict):
+class SettingFields(Fields):
     """A setting, and where its value comes from; secrets are masked."""
 
-    key: str
-    value: str
-    origin: str
+    key: str = of(itemgetter(0))
+    value: str = of(itemgetter(1))
+    origin: str = of(itemgetter(2))
 
 
-class SettingsReply(TypedDict):
+class SettingsReply(Fields):
     """All settings."""
 
     settings: list[SettingFields]
 
 
-class EmbedderFields(TypedDict):
-    """An embedder, and what it lacks."""
-
-    name: str
-    about: str
-    in_use: bool
-    ready: bool
-    missing: str
-    model: str
-    install: str
-    key: str
-    remote: bool
-
-
-class EmbeddersReply(TypedDict):
+class EmbeddersReply(Fields):
     """All embedders."""
 
     embedders: list[EmbedderFields]
 
 
-class ModelFields(TypedDict):
-    """A model that runs on the machine of the server, and what it lacks."""
-
-    name: str
-    purpose: Literal["embedder", "reranker"]
-    about: str
-    here: bool
-    in_use: bool
-    missing: str
-    megabytes: int | None
-    dimension: int | None  # of a vector
-    languages: list[str]
-    licence: str
-    repository: str
-    onnx_repository: str
-
-
-class ModelsReply(TypedDict):
+class ModelsReply(Fields):
     """All known local models."""
 
     models: list[ModelFields]
@@ -69,18 +38,17 @@ class ModelsReply(TypedDict):
 
 def show_settings(call: Call) -> dict[str, Any]:
     """Show all settings with where each comes from; needs the right to change everything."""
-    rows = call.library.setting_rows()
-    return {"settings": [{"key": key, "value": value, "origin": origin} for key, value, origin in rows]}
+    return {"settings": [SettingFields.fill(row) for row in call.library.setting_rows()]}
 
 
 def list_embedders(call: Call) -> dict[str, Any]:
     """List the embedders and what each lacks; needs the right to read everything."""
-    return {"embedders": [embedder_to_dict(status) for status in call.library.embedders()]}
+    return {"embedders": [EmbedderFields.fill(status) for status in call.library.embedders()]}
 
 
 def list_models(call: Call) -> dict[str, Any]:
     """List good local models and what each lacks; needs the right to read everything."""
-    return {"models": [model_to_dict(status) for status in call.library.local_models()]}
+    return {"models": [ModelFields.fill(status) for status in call.library.local_models()]}
 
 
 ENDPOINTS = [

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from bunko.errors import QueryError, SettingsError
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.jobs import StartedReply, start_job
-from bunko.interfaces.api.routes.status import ToolState
+from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.serialize import report_to_dict
-from bunko.interfaces.serialize_library import details_to_dict, routing_to_dict, tool_to_dict
+from bunko.interfaces.serialize_library import (
+    DetailsFields,
+    RoutingReply,
+    StoredTool,
+    ToolState,
+    details_to_dict,
+    routing_to_dict,
+    tool_to_dict,
+)
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.interfaces.tools.toolsets import check_tool_name
 from bunko.sources import all_kinds
@@ -24,30 +31,22 @@ Patterns = Annotated[list[Text], Field(max_length=200)]
 Extract = Literal["chunk", "section", "full"]
 
 
-class ToolFields(TypedDict):
+class ToolFields(StoredTool):
     """A tool."""
 
-    name: str
-    assistant_name: str
-    kind: str
-    description: str
-    source: str  # empty without the right to change the tool
-    active: bool
-    created_at: str
-    last_import: str
     can_write: bool
-    include: NotRequired[list[str]]
-    exclude: NotRequired[list[str]]
-    extract: NotRequired[str]
-    embedder: NotRequired[str]
-    chunker: NotRequired[str]
-    chunk_size: NotRequired[int]
-    chunk_overlap: NotRequired[int]
-    search: NotRequired[dict[str, Any]]
-    notices: NotRequired[list[str]]
+    include: list[str] = of(optional=True)
+    exclude: list[str] = of(optional=True)
+    extract: str = of(optional=True)
+    embedder: str = of(optional=True)
+    chunker: str = of(optional=True)
+    chunk_size: int = of(optional=True)
+    chunk_overlap: int = of(optional=True)
+    search: dict[str, Any] = of(optional=True)
+    notices: list[str] = of(optional=True)
 
 
-class ToolsReply(TypedDict):
+class ToolsReply(Fields):
     """The tools."""
 
     tools: list[ToolFields]
@@ -84,105 +83,10 @@ class DetailsQuery(Shape):
     page_size: int = Field(20, ge=1, le=1000)
 
 
-class Embedding(TypedDict):
-    """What computed the vectors."""
-
-    model: str
-    dimension: int | None
-
-
-class Room(TypedDict):
-    """Bytes on disk."""
-
-    text: int
-    index: int
-    vectors: int
-    derived: int
-
-
-class SourceFreshness(TypedDict):
-    """How the source differs from the index."""
-
-    last_look: str
-    looked_at: str | None
-    new: int | None
-    changed: int | None
-    gone: int | None
-    moved: int | None
-
-
-class LengthFields(TypedDict):
-    """The lengths of chunks in characters."""
-
-    min: int
-    median: int
-    p90: int
-    max: int
-    mean: float
-    bins: list[dict[str, int]]
-
-
-class IndexedDocument(TypedDict):
-    """A document of a tool."""
-
-    file_path: str
-    title: str
-    chunks: int
-    characters: int
-    language: str
-
-
-class ToolDetailsFields(ToolState):
+class ToolDetailsFields(DetailsFields, ToolState):
     """A tool with what it holds."""
 
-    description: str
-    created_at: str
-    options: dict[str, Any]
-    embedding: Embedding
-    room: Room
-    freshness: SourceFreshness
-    chunk_lengths: LengthFields | None
-    page: int
-    page_size: int
-    pages: int
-    document_list: list[IndexedDocument]
     can_write: bool
-
-
-class Taken(TypedDict):
-    """Questions that another tool would get."""
-
-    tool: str
-    questions: int
-    examples: list[str]
-
-
-class RoutedTool(TypedDict):
-    """Where questions about a tool would go."""
-
-    name: str
-    questions: int
-    share: float | None
-    right: float
-    tied: int
-    unmatched: int
-    taken: list[Taken]
-
-
-class Matched(TypedDict):
-    """Questions that share a word with a description."""
-
-    questions: int
-    right: float
-
-
-class RoutingReply(TypedDict):
-    """Whether descriptions tell the tools apart."""
-
-    accuracy: float | None
-    matched: Matched
-    tools: list[RoutedTool]
-    warnings: list[dict[str, Any]]
 
 
 class ImportBody(Shape):
@@ -191,7 +95,7 @@ class ImportBody(Shape):
     mode: Literal["update", "replace"] = Field("update", description="Its changes, or all of it anew")
 
 
-class DeletedReply(TypedDict):
+class DeletedReply(Fields):
     """What was deleted."""
 
     name: str

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.jobs import StartedReply, start_job
-from bunko.interfaces.serialize_library import web_tool_to_dict
+from bunko.interfaces.fields import Fields
+from bunko.interfaces.serialize_library import WebTool
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.web import CollectResult
 from bunko.sources.web.ssrf_guard import display_url
@@ -19,35 +19,7 @@ _MAX_URLS, _MAX_PROBLEMS = 1000, 100
 Url = Annotated[str, Field(min_length=1, max_length=4000)]
 
 
-class SiteFields(TypedDict):
-    """How many pages of a site there are."""
-
-    host: str
-    pages: int
-
-
-class PageProblem(TypedDict):
-    """A page that could not be fetched."""
-
-    url: str
-    reason: str
-
-
-class WebTool(TypedDict):
-    """A tool of web pages."""
-
-    name: str
-    description: str
-    active: bool
-    pages: int
-    chunks: int
-    sites: list[SiteFields]
-    oldest_look: str
-    problems: list[PageProblem]
-    unfinished: list[dict[str, Any]]
-
-
-class WebReply(TypedDict):
+class WebReply(Fields):
     """All tools of web pages."""
 
     tools: list[WebTool]
@@ -74,7 +46,7 @@ class WebPageQuery(Shape):
     url: Url
 
 
-class DeletedPageReply(TypedDict):
+class DeletedPageReply(Fields):
     """What was deleted."""
 
     url: str
@@ -83,7 +55,7 @@ class DeletedPageReply(TypedDict):
 
 def list_web_tools(call: Call) -> dict[str, Any]:
     """Show the tools of web pages: their sites, problems and unfinished crawls."""
-    return {"tools": [web_tool_to_dict(status) for status in call.library.web.status()]}
+    return {"tools": [WebTool.fill(status) for status in call.library.web.status()]}
 
 
 def add_web_pages(call: Call, body: Pages) -> dict[str, Any]:

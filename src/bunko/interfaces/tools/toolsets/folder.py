@@ -7,14 +7,15 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from bunko.interfaces import serialize
-from bunko.interfaces.text import join_sentences, single_line
+from bunko.interfaces.text import single_line
 from bunko.interfaces.tools import search_tool
-from bunko.interfaces.tools.answers import RESULTS_OUTPUT
+from bunko.interfaces.tools.answers import SEARCH_OUTPUT
 from bunko.interfaces.tools.jobs import BACKGROUND_PARAM
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import OBJECT, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
-from bunko.observer import ImportProgress
+from bunko.messages import join_sentences
+from bunko.runtime.observer import ImportProgress
 
 
 def default_top_k(context: ToolsetContext) -> int:
@@ -36,9 +37,10 @@ def build_folder_tools(
             "Search documents",
             f"Search {subject}. Finds Japanese and English by words, identifiers and meaning, in either language, and "
             "answers with passages and citations (path:L12-L30). Use it before answering questions about them. "
-            '"A phrase" must be in a text, -word must not.',
+            f'"A phrase" must be in a text, -word must not. {search_tool.WORDINGS_ADVICE}',
             (
                 search_tool.FILTERED_QUERY_PARAM,
+                *search_tool.WORDING_PARAMS,
                 search_tool.top_k_param(top_k),
                 search_tool.PER_DOCUMENT_PARAM,
                 *((tool_param,) if tool_choices else ()),
@@ -46,16 +48,16 @@ def build_folder_tools(
                 search_tool.EXTRACT_PARAM,
                 *search_tool.OUTPUT_PARAMS,
             ),
-            RESULTS_OUTPUT,
+            SEARCH_OUTPUT,
             lambda call: search_tool.search(call, search_tool.chosen_tool(call, tool_choices)),
             right="read",
         ),
         ToolDefinition(
             "reindex",
             "Update the index",
-            "Update the index now. Searches do this automatically; use it after large changes.",
+            "Update the index now; searches do it by themselves.",
             (
-                Param("rebuild", "boolean", "Build it anew with the current settings", default=False),
+                Param("rebuild", "boolean", "Anew, as set now", default=False),
                 BACKGROUND_PARAM,
             ),
             OBJECT,
@@ -66,10 +68,10 @@ def build_folder_tools(
         ToolDefinition(
             "verify",
             "Check a citation",
-            "Check whether a cited passage is still the same, or was moved, changed or deleted.",
+            "Say whether a cited passage is the same, moved, changed or deleted.",
             (
                 Param("citation", "string", "path:L12-L30", required=True),
-                Param("hash", "string", "As returned by search", required=True),
+                Param("hash", "string", "From search", required=True),
                 *((search_tool.TOOL_PARAM,) if tool_choices else ()),
             ),
             object_schema({"status": STRING}, "status"),
@@ -127,9 +129,10 @@ _STATUS_MEANINGS = {
 
 def _verify(call: ToolCall, tool: str | None) -> ToolReply:
     arguments = call.arguments
-    check = call.library.verify_citation(arguments["citation"], arguments["hash"], tool=tool)
-    structured = {"status": check.status, "citation": check.citation}
-    return ToolReply(f"{check.status}: {check.citation}. {_STATUS_MEANINGS[check.status]}", structured)
+    check = call.library.readable.verify_citation(arguments["citation"], arguments["hash"], tool=tool)
+    citation = single_line(check.citation)
+    structured = {"status": check.status, "citation": citation}
+    return ToolReply(f"{check.status}: {citation}. {_STATUS_MEANINGS[check.status]}", structured)
 
 
 TOOLSET = Toolset(

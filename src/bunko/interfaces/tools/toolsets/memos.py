@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces.serialize import MAX_TAGS, readable_address, resource_address, round_score, summary_to_dict
+from bunko.interfaces.serialize import MAX_TAGS, SummaryFields, resource_address, round_score, tool_of_results
 from bunko.interfaces.text import (
     UNTRUSTED_NOTE,
     format_count,
@@ -16,11 +16,18 @@ from bunko.interfaces.text import (
     wrap_excerpt,
 )
 from bunko.interfaces.tools import search_tool
-from bunko.interfaces.tools.answers import RESULTS_OUTPUT, document_links
+from bunko.interfaces.tools.answers import document_links
 from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import OBJECT, DocumentLink, ToolCall, ToolDefinition, ToolReply
+from bunko.interfaces.tools.tool import (
+    ARRAY,
+    OBJECT,
+    DocumentLink,
+    ToolCall,
+    ToolDefinition,
+    ToolReply,
+    object_schema,
+)
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
-from bunko.records import Filter
 from bunko.search.paging import PageItem
 from bunko.search.passages import MEMO_EXTRACTS, Passage, display_label
 from bunko.search.request import SearchRequest
@@ -30,6 +37,7 @@ from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, snippet_range
 from bunko.text.tags import parse_tags
 from bunko.text.token_count import estimate_tokens
 from bunko.types import MODES
+from bunko.types.records import Filter
 
 if TYPE_CHECKING:
     from bunko.library.page import Page
@@ -53,9 +61,10 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
             "query_memos",
             "Search memos",
             "Search the user's dated memos, in Japanese and English, by words and meaning, narrowed by tag and date. "
-            "Answers with snippets and ids.",
+            f"Answers with snippets and ids. {search_tool.WORDINGS_ADVICE}",
             (
                 search_tool.FILTERED_QUERY_PARAM,
+                *search_tool.WORDING_PARAMS,
                 search_tool.top_k_param(top_k),
                 _TAG_PARAM,
                 Param("search_mode", "string", "By words, meaning or both", choices=MODES),
@@ -66,7 +75,7 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
                 *search_tool.DATE_PARAMS,
                 search_tool.CURSOR_PARAM,
             ),
-            RESULTS_OUTPUT,
+            object_schema({"results": ARRAY}, "results"),
             _query_memos,
             right="read",
         ),
@@ -96,10 +105,11 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
 
 def _query_memos(call: ToolCall) -> ToolReply:
     arguments, library = call.arguments, call.library
-    library.local_time()  # a wrong search.timezone is an error even if no date is given
+    library.readable.local_time()  # a wrong search.timezone is an error even if no date is given
     request = SearchRequest(
         arguments["query"],
         kinds=kinds_of_section("memos"),
+        **search_tool.wordings_from(arguments),
         mode=arguments.get("search_mode"),
         top_k=arguments["top_k"],
         where=_filter_from(arguments),
@@ -131,7 +141,9 @@ def _filter_from(arguments: Mapping[str, Any]) -> Filter:
 
 
 def _query_structure(page: Page, results: list[dict[str, Any]], summary: Summary | None) -> dict[str, Any]:
-    structured: dict[str, Any] = {"results": results, "total": page.total_passages, "note": UNTRUSTED_NOTE}
+    structured: dict[str, Any] = {"results": results, "total": page.total_passages}
+    structured |= {} if page.several_tools else tool_of_results(page)
+    structured["note"] = UNTRUSTED_NOTE
     if page.rewritten_query:
         structured["rewritten"] = page.rewritten_query
     structured["truncated"] = bool(page.next_cursor)
@@ -161,7 +173,7 @@ def _query_text(page: Page, heading: str, results: list[dict[str, Any]], summary
 
 def _list_tags(call: ToolCall) -> ToolReply:
     where = _filter_from(call.arguments)
-    tags = call.library.tags(kinds=kinds_of_section("memos"), where=where)
+    tags = call.library.readable.tags(kinds=kinds_of_section("memos"), where=where)
     tokens_left = call.library.settings.serve.max_result_tokens
     rows: list[dict[str, Any]] = []
     for tag, count in tags:
@@ -183,7 +195,7 @@ def _list_tags(call: ToolCall) -> ToolReply:
 
 def _recent_memos(call: ToolCall) -> ToolReply:
     where = _filter_from(call.arguments)
-    documents = call.library.recent_documents(
+    documents = call.library.readable.recent_documents(
         limit=call.arguments["limit"], kinds=kinds_of_section("memos"), where=where
     )
     several_tools, names = len({tool.name for tool, _ in documents}) > 1, call.library.assistant_names()
@@ -194,7 +206,6 @@ def _recent_memos(call: ToolCall) -> ToolReply:
         start, end = snippet_range(beginning, SnippetTerms({}), SNIPPET_CHARS)
         result = _memo_fields(document.uri, document.title, document.date, document.tags)
         result["snippet"] = beginning[start:end] + ("…" if end < len(beginning.rstrip()) else "")
-        result["uri"] = readable_address(names[tool.name], document.uri)
         results.append(result | ({"tool": names[tool.name]} if several_tools else {}))
         links.append(DocumentLink(resource_address(names[tool.name], document.uri), result["id"], result["title"]))
     structured = {"results": results, "total": len(results), "note": UNTRUSTED_NOTE}
@@ -211,17 +222,17 @@ def _recent_memos(call: ToolCall) -> ToolReply:
 
 def _overhead_tokens(passage: Passage) -> int:
     hit = passage.hit
-    labels = [passage.citation, hit.uri, hit.title, *passage.headings, *hit.tags[:MAX_TAGS]]
+    labels = [passage.citation, hit.uri, hit.title, passage.label.author, *passage.headings, *hit.tags[:MAX_TAGS]]
     return _MEMO_OVERHEAD_TOKENS + 2 * estimate_tokens(" ".join(labels))
 
 
 def _result_to_dict(page: Page, item: PageItem, text: str) -> dict[str, Any]:
     passage, hit = item.passage, item.passage.hit
     result = _memo_fields(hit.uri, hit.title, hit.date, hit.tags)
-    result |= {"heading_path": passage.headings} if passage.headings else {}
     result |= {"snippet": text, "score": round_score(hit.score)}
+    result |= {"author": display_label(passage.label.author)} if passage.label.author else {}
+    result |= {"heading_path": passage.headings} if passage.headings else {}
     result |= {"citation": single_line(passage.citation), "hash": passage.hash}
-    result |= {"uri": readable_address(page.assistant_names[hit.tool], hit.uri)}
     if passage.chars_before or passage.chars_after:
         result["left_out"] = {"before": passage.chars_before, "after": passage.chars_after}
     if not (item.has_start and item.has_end):
@@ -239,7 +250,9 @@ def _memo_fields(uri: str, title: str, date: str, memo_tags: Sequence[str]) -> d
 
 
 def _summary_to_dict(summary: Summary) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(remove_hidden_chars(json.dumps(summary_to_dict(summary), ensure_ascii=False)))
+    result: dict[str, Any] = json.loads(
+        remove_hidden_chars(json.dumps(SummaryFields.fill(summary), ensure_ascii=False))
+    )
     return result
 
 
@@ -250,10 +263,8 @@ def _memo_block(mark: str, number: int, memo: dict[str, Any]) -> str:
     facts += ["cut: continues with the cursor"] if memo.get("truncated") else []
     # All text of a memo stays between the marks, including its title, its tags and its id, which contains them.
     location = memo.get("citation", memo["id"])
-    headings = " > ".join(memo.get("heading_path", ()))
-    labels = " ".join(
-        part for part in (location, memo["title"], headings, *(f"#{tag}" for tag in memo["tags"])) if part
-    )
+    headings, tags = " > ".join(memo.get("heading_path", ())), [f"#{tag}" for tag in memo["tags"]]
+    labels = " ".join(filter(None, (location, memo["title"], memo.get("author"), headings, *tags)))
     return f"## {number}. {', '.join(facts)}\n{wrap_excerpt(mark, memo['snippet'], labels)}"
 
 

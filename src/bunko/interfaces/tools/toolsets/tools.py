@@ -39,7 +39,9 @@ def _search_tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[Tool
             _describe(tool),
             (
                 search_tool.QUERY_PARAM,
+                *search_tool.WORDING_PARAMS,
                 search_tool.top_k_param(top_k),
+                search_tool.EXTRACT_PARAM,
                 search_tool.CURSOR_PARAM,
             ),
             OBJECT,

@@ -1,0 +1,154 @@
+"""The `bunko config` commands: show settings and their origins, and change those of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from bunko.errors import SettingsError
+from bunko.interfaces.cli import terminal
+from bunko.interfaces.cli.command_group import CommandGroup
+from bunko.interfaces.cli.options import SharedOptions, shared_options
+from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, print_stderr, say
+from bunko.library.user_settings import describe_override, set_setting, unset_setting, user_config_file
+from bunko.messages import translate
+from bunko.settings import all_settings
+
+if TYPE_CHECKING:
+    from bunko.settings import LoadedSettings
+
+
+class ConfigCommands(CommandGroup):
+    """The commands about settings; without one, what is set is shown."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; those without a command are for showing what is set."""
+        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
+            args = ["show", "--changed", *args]
+        return super().parse_args(ctx, args)
+
+
+def complete_key(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the name of a setting."""
+    settings = all_settings().items()
+    return [CompletionItem(key, help=setting.meaning) for key, setting in settings if key.startswith(incomplete)]
+
+
+@click.group(name="config", cls=ConfigCommands)
+def command() -> None:
+    """Show the settings and where each comes from, or change one.
+
+    Without a command, what is set is shown. Flags override the environment, the environment overrides .env, and .env
+    overrides the settings file.
+
+    \b
+    Example:
+      bunko config
+      bunko config set chat.provider ollama
+      bunko config unset chat.provider
+    """
+
+
+@command.command()
+@click.argument("key", required=False, shell_complete=complete_key)
+@click.option("--changed", is_flag=True, help="Only what is set: leave out the defaults.")
+@shared_options
+def show(key: str | None, changed: bool, shared: SharedOptions) -> None:
+    """Print each setting with its value and origin. Secrets are masked.
+
+    \b
+    Example:
+      bunko config show --docs-dir ~/notes
+      bunko config show search
+    """
+    loaded = _load(shared)
+    rows = [row for row in loaded.rows() if key is None or row[0] == key or row[0].startswith(f"{key}.")]
+    if not rows:
+        raise click.UsageError(f"No such setting or section: {key!r}")
+    rows = [row for row in rows if not changed or row[2] != "default"]
+    if shared.as_json:
+        print_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
+        return
+    if rows:
+        _print_rows(rows)
+    else:
+        print_stderr("Nothing is set: every setting has its default.")
+    if changed:
+        print_stderr("Change one with: bunko config set KEY VALUE")
+
+
+def _print_rows(rows: Sequence[tuple[str, str, str]]) -> None:
+    if is_terminal():
+        terminal.render.show_settings(list(rows))
+        return
+    for name, value, origin in rows:
+        click.echo(f"{name} = {translate(value) if value == 'not set' else value}  ({translate(origin)})")
+
+
+# A value may be a negative number.
+@command.command("set", context_settings={"ignore_unknown_options": True})
+@click.argument("key", shell_complete=complete_key)
+@click.argument("value")
+@shared_options
+def set_value(key: str, value: str, shared: SharedOptions) -> None:
+    """Change a setting in your settings file, or in the one that --config names.
+
+    Comments and other settings in the file stay. A list has commas, and an empty VALUE removes an optional setting. A
+    secret is not written: name a file that contains it with KEY_file.
+
+    \b
+    Example:
+      bunko config set chat.model qwen3
+      bunko config set search.top_k 20
+      bunko config set embedding.gemini_api_key_file ~/.config/gemini.key
+    """
+    path = _file(shared)
+    try:
+        loaded = _load(shared)
+    except SettingsError:
+        loaded = None
+    set_setting(key, value, path, loaded)
+    _report(shared, key, path, f"Set {key} in {path}.")
+
+
+@command.command()
+@click.argument("key", shell_complete=complete_key)
+@shared_options
+def unset(key: str, shared: SharedOptions) -> None:
+    """Remove a setting from your settings file, or from the one that --config names.
+
+    \b
+    Example:
+      bunko config unset search.top_k
+    """
+    path = _file(shared)
+    was_set = unset_setting(key, path)
+    _report(shared, key, path, f"Removed {key} from {path}." if was_set else f"{key} is not set in {path}.")
+
+
+def _file(shared: SharedOptions) -> Path:
+    return shared.config or user_config_file()
+
+
+def _load(shared: SharedOptions) -> LoadedSettings:
+    loaded = shared.load_settings(all_providers=True)
+    for notice in loaded.notices:
+        print_stderr(notice)
+    return loaded
+
+
+def _report(shared: SharedOptions, key: str, path: Path, message: str) -> None:
+    """Say what was changed, and what the setting is now if another source sets it."""
+    if not shared.as_json:
+        say(message)
+    loaded = shared.load_settings(all_providers=True)
+    values = {name: (value, origin) for name, value, origin in loaded.rows()}
+    value, origin = values.get(key) or values.get(key.removesuffix("_file"), ("", "default"))
+    if shared.as_json:
+        print_json({"setting": key, "file": str(path), "value": value, "origin": origin})
+    elif override := describe_override(key, path, loaded):
+        print_stderr(override)

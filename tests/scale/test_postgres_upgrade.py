@@ -1,0 +1,69 @@
+"""The order of an upgrade: workers that run while a newer bunko changes the tables refuse, and new ones answer."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from bunko.stores.postgres import schema
+from bunko.types.records import DatabaseServer
+from tests.http.server import ask
+from tests.scale.postgres_server import PostgresServer, environment
+from tests.slow import corpus
+from tests.slow.serving import TOKEN
+from tests.slow.test_workers import BEARER, Workers
+
+pytestmark = pytest.mark.scale
+
+
+@pytest.fixture
+def workers(server: DatabaseServer, docs: Path, tmp_path: Path) -> Iterator[Workers]:
+    """Two workers of one server, with a library on PostgreSQL."""
+    place, environ = ("--library", str(tmp_path / "library")), environment(server)
+    corpus.write(docs, {"old.md": corpus.document("old")})
+    assert corpus.run("add", docs, "-n", "docs", *place, **environ).returncode == 0
+    command = [sys.executable, "-m", "bunko", "serve", "--http", "--port", "0", "--workers", "2", *place]
+    log = tmp_path / "log"
+    with open(log, "wb") as file:
+        process = subprocess.Popen(
+            command,
+            env=corpus.environment(BUNKO_TOKEN=TOKEN, **environ),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+        )
+    try:
+        yield Workers(process, log, tmp_path)
+    finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(corpus.PATIENCE)
+        process.kill()
+
+
+def test_workers_refuse_changed_tables_until_they_are_replaced(
+    workers: Workers, server: DatabaseServer, postgres: PostgresServer
+) -> None:
+    def change_version(version: int) -> None:
+        postgres.execute(f"UPDATE {server.schema}.meta SET value = '{version}' WHERE key = 'schema'")
+
+    def search() -> int:
+        return ask(workers.port, "/api/v1/search?q=old", **BEARER).status
+
+    assert search() == 200
+    old = set(workers.pids())
+    change_version(schema.VERSION + 1)  # as the first process of a newer bunko does
+    assert [search() for _ in range(10)] == [503] * 10
+    corpus.wait_until(lambda: not workers.is_ready(), "what was checked before is forgotten")
+    assert set(workers.pids()) == old
+    change_version(schema.VERSION)  # what the new workers know
+    workers.process.send_signal(signal.SIGHUP)
+    corpus.wait_until(lambda: "All workers are replaced" in workers.output(), "all workers are replaced")
+    assert not old & set(workers.pids())
+    assert [search() for _ in range(10)] == [200] * 10
