@@ -16,8 +16,8 @@ from bench import corpus, queries
 from bench.clock import run_child
 from bench.vocabulary import NOUNS
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 
 TOP = 10
 CHANGED_SHARE = 100  # one of so many files

@@ -11,8 +11,8 @@ from bench import corpus
 from bench.clock import Cost, run_child
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 
 SMALL, MEDIUM, LARGE = 640, 10_000, 100_000
 SIZES = (SMALL, 2_560, MEDIUM, 40_000, LARGE)

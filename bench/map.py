@@ -22,8 +22,8 @@ from bench.documents import write_section
 from bench.page import browse
 from bench.page_library import PageLibrary
 from bench.table import Table, markdown, number
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 
 DOCUMENTS = 20_000
 _CHARS = 600  # of a document: one or two chunks

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bunko.errors import SettingsError
-from bunko.library import catalog
+from bunko.library.tools import catalog
 from bunko.stores import memory, sqlite
 from bunko.types import Tool
 from bunko.types.tool_options import NO_OPTIONS, ToolOptions

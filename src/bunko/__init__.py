@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         UnknownName,
     )
     from bunko.library.library import Library
-    from bunko.library.page import Page
+    from bunko.library.searching.page import Page
     from bunko.search.request import SearchRequest
     from bunko.types import Answer, Hit, Report, Tool
     from bunko.types.records import Filter
@@ -62,7 +62,7 @@ _MODULES = {
     "Hit": "bunko.types",
     "Library": "bunko.library.library",
     "LibraryError": "bunko.errors",
-    "Page": "bunko.library.page",
+    "Page": "bunko.library.searching.page",
     "QueryError": "bunko.errors",
     "Report": "bunko.types",
     "SearchRequest": "bunko.search.request",
@@ -90,8 +90,8 @@ def open(
     import os
     from pathlib import Path
 
-    from bunko.library.open import open_library
-    from bunko.library.paths import locate_from_path
+    from bunko.library.opening.open import open_library
+    from bunko.library.opening.paths import locate_from_path
 
     names = os.environ if environ is None else environ
     flags = {key.replace("_", ".", 1): value for key, value in settings.items()}

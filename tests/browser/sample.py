@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bunko.evaluation.report_store import ReportStore
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from tests.browser.reports import evaluation_report, sweep_report
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "library"

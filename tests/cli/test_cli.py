@@ -15,8 +15,8 @@ import pytest
 from bunko.errors import BunkoError
 from bunko.interfaces.chat.servers import MCPServerError
 from bunko.interfaces.cli.main import COMMANDS, EXIT_CODES, bunko
-from bunko.library.doctor import Finding
-from bunko.library.maintenance import Maintenance
+from bunko.library.admin.doctor import Finding
+from bunko.library.admin.maintenance import Maintenance
 from tests.cli.processes import ESCAPE, subprocess_environment
 from tests.conftest import Ran, Run
 

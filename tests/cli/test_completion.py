@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from bunko.interfaces.cli.main import COMMANDS
-from bunko.library import catalog
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
+from bunko.library.tools import catalog
 
 NAMED = [("export",), ("import",), ("reindex",), ("status",), ("tool", "update"), ("tool", "delete")]
 

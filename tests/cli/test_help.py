@@ -90,7 +90,7 @@ def test_bunko_at_a_terminal_names_what_there_is_to_search(run: Run, docs: Path,
 
 @pytest.mark.slow
 def test_the_names_of_tools_are_found_without_the_search_engine(tmp_path: Path) -> None:
-    program = "import sys, bunko.library.tool_names, bunko.stores.sqlite; print(*sys.modules)"
+    program = "import sys, bunko.library.tools.names, bunko.stores.sqlite; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True, text=True, encoding="utf-8", check=True, env=subprocess_environment(tmp_path),

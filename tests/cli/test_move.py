@@ -14,7 +14,7 @@ import pytest
 
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.interfaces.cli.terminal.progress import step_line_writer
-from bunko.library.paths import user_config_folder, user_data_folder
+from bunko.library.opening.paths import user_config_folder, user_data_folder
 from tests.conftest import Run
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import SettingsError
-from bunko.library.audit import AuditLog
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
-from bunko.library.tokens import resolve_expiry
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
+from bunko.library.rights.audit import AuditLog
+from bunko.library.rights.tokens import resolve_expiry
 from bunko.stores import memory
 from bunko.types.access import Caller
 from tests.cli.pictures import Terminal

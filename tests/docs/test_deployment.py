@@ -15,8 +15,8 @@ import yaml
 
 from bunko import __version__
 from bunko.interfaces.cli.main import bunko
-from bunko.library.load_settings import load_library_settings
-from bunko.library.paths import paths_for_folder
+from bunko.library.opening.load_settings import load_library_settings
+from bunko.library.opening.paths import paths_for_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

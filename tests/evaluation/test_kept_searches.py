@@ -84,8 +84,8 @@ def test_an_assistants_searches_are_kept_once_however_many_pages_it_reads(notes:
 
     from bunko.interfaces.tools import search_tool
     from bunko.interfaces.tools.tool import ToolCall
-    from bunko.library.access import LibraryAccess
-    from bunko.library.audit import local_caller
+    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.rights.audit import local_caller
 
     library = open_docs(BUNKO_LOG_KEEP_SEARCHES="true")
     given = {"query": "京都の寺", "top_k": 1, "extract": "chunk", "response_format": "concise"}

@@ -21,8 +21,8 @@ from bunko.interfaces.http.parts import ALL_PARTS, Part
 from bunko.interfaces.http.sessions import LoginLinks
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from bunko.runtime import activity
 
 PATIENCE = 60.0

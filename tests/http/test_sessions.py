@@ -16,9 +16,9 @@ from bunko.interfaces.http.sessions import LoginLinks, Sessions, parse_session
 from bunko.interfaces.sender import local_path
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
-from bunko.library.tokens import token_digest
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
+from bunko.library.rights.tokens import token_digest
 from bunko.types.access import Rights
 from tests.http.server import TOKEN, Reply, Site, serve_app, serve_site
 

@@ -11,7 +11,7 @@ import pytest
 
 from bunko.errors import LibraryUnreachable
 from bunko.interfaces.http.token_loader import TokenLoader
-from bunko.library.tokens import find_token, token_digest
+from bunko.library.rights.tokens import find_token, token_digest
 from bunko.types.access import Rights, Token
 
 TOKEN = Token("alice", token_digest("bunko_alice"), Rights(), "2026-01-01")

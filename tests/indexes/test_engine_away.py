@@ -11,8 +11,8 @@ import pytest
 
 from bunko.indexes import pause
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import paths_for_folder
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import paths_for_folder
 from tests.library.test_library import put
 
 TOOLS = ("one", "two", "three")

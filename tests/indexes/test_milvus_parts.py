@@ -15,8 +15,8 @@ from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, KeyKind, dimension
 from bunko.indexes.milvus.filters import date_number, filter_expression
 from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.options import MilvusOptions
-from bunko.library.open import open_library
-from bunko.library.paths import paths_for_folder
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import paths_for_folder
 from bunko.stores.filters import document_matcher
 from bunko.text import ngrams
 from bunko.types.records import Filter, SelectedDocuments

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import LibraryPaths, locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import LibraryPaths, locate_library
 from bunko.protocols import Digest, Store
 from bunko.types import Tool
 from bunko.types.access import AuditEntry, Rights, Token

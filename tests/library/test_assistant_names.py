@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.errors import SettingsError, UnknownName
-from bunko.library import catalog
-from bunko.library.assistant_names import assistant_name, assistant_names
+from bunko.library.tools import catalog
+from bunko.library.tools.assistant_names import assistant_name, assistant_names
 from bunko.protocols import Store
 from bunko.stores import memory
 from bunko.types import Tool

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bunko.errors import SettingsError, SourceError, UnknownName
-from bunko.library import catalog
+from bunko.library.tools import catalog
 from bunko.stores import memory
 from bunko.types import Tool
 from bunko.types.tool_options import ToolOptions

@@ -13,9 +13,9 @@ from bunko import indexes
 from bunko.embedders import hashing
 from bunko.indexes.embedded import codes
 from bunko.indexes.embedded.view import EmbeddedView
-from bunko.library import doctor
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.admin import doctor
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from bunko.types import Tool
 from tests.conftest import Opener
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library.document_files import document_file
+from bunko.library.reading.document_files import document_file
 from bunko.types import Tool
 
 

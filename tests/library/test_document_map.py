@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bunko.library import map_layout
-from bunko.library.document_map import MapPoint
 from bunko.library.library import Library
-from bunko.library.map_groups import MAX_GROUPS, group_points
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.maps import layout as map_layout
+from bunko.library.maps.document_map import MapPoint
+from bunko.library.maps.groups import MAX_GROUPS, group_points
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from bunko.types import LineSpan, Tool
 from bunko.types.records import ListedDocument
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bunko.library.open import open_library
-from bunko.library.paths import paths_for_folder
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import paths_for_folder
 from bunko.runtime.observer import Observer
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo

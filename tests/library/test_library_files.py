@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import LibraryError, LibraryMismatch, SettingsError, SourceError
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from bunko.stores.sql import fact_cache
 from bunko.types.records import Filter
 from tests.conftest import Opener

@@ -12,11 +12,11 @@ import pytest
 from bunko import stores
 from bunko.errors import BunkoError, LibraryBusy, LibraryDamaged, LibraryError, LibraryMoved, SettingsError
 from bunko.library.library import Library
-from bunko.library.load_settings import load_library_settings
 from bunko.library.moving import copy_rows
 from bunko.library.moving.move import Mover, MoveResult
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.load_settings import load_library_settings
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from bunko.runtime.observer import Observer
 from bunko.types import Tool
 from tests.library.full_library import answers, digests, make_library, place

@@ -11,7 +11,7 @@ import pytest
 
 from bunko.embedders import as_remote
 from bunko.errors import EmbedderError
-from bunko.library import outages
+from bunko.library.importing import outages
 from bunko.library.library import Library
 from tests.conftest import Opener, Ran, Run
 from tests.library.test_library import put

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from bunko.types.build_info import BuildInfo
 from tests.conftest import Opener, Run
 from tests.library.test_changed_settings import chunk_lengths, long_text, scanner, uris

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from bunko.errors import LibraryError, SettingsError, SourceError, UnknownName
-from bunko.library import catalog, pack
-from bunko.library.build_config import ToolConfig
-from bunko.library.pack import open_pack
+from bunko.library.moving import pack
+from bunko.library.moving.pack import open_pack
+from bunko.library.tools import catalog
+from bunko.library.tools.build_config import ToolConfig
 from bunko.stores import memory
 from bunko.types.tool_options import ToolOptions
 from tests.library.packs import QUERIES, OpenNamed, answers, import_pack_file, library_contents

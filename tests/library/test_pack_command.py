@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library import catalog
+from bunko.library.tools import catalog
 from bunko.runtime.observer import Observer
 from tests.conftest import Run
 from tests.library.packs import OpenNamed, answers, import_pack_file, library_contents

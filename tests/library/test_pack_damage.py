@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bunko.errors import BunkoError, LibraryTooNew, SourceError
-from bunko.library import catalog
-from bunko.library.pack import Pack, open_pack, records
+from bunko.library.moving.pack import Pack, open_pack, records
+from bunko.library.tools import catalog
 from bunko.text.term_codec import pack_terms
 from tests.library.packs import OpenNamed, answers, import_pack_file, library_contents
 

@@ -15,9 +15,9 @@ import pytest
 
 from bunko.errors import LibraryError, SettingsError
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
-from bunko.library.tool_names import tool_names
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
+from bunko.library.tools.names import tool_names
 from bunko.stores import sqlite
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library, paths_for_folder
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library, paths_for_folder
 from tests.cli.processes import subprocess_environment
 
 PATIENCE = 60.0

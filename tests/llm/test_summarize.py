@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library import memos
+from bunko.library.importing import memos
 from bunko.library.library import Library
-from bunko.library.llm import ChatModels
+from bunko.library.searching.chat_models import ChatModels
 from bunko.llm.summarize import remove_foreign_addresses
 from bunko.search.summaries import Summary, format_summary, summarize_hits
 from bunko.types import Answer

@@ -23,8 +23,8 @@ from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME
 from bunko.interfaces.tools.toolsets import load_toolset
-from bunko.library.assistant_names import choose_alias
 from bunko.library.library import Library
+from bunko.library.tools.assistant_names import choose_alias
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
 from bunko.types.tool_options import ToolOptions

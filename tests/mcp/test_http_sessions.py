@@ -15,8 +15,8 @@ from bunko.interfaces.http import token_loader
 from bunko.interfaces.mcp import http_sessions
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from bunko.types.access import Rights
 from tests.mcp.served_registry import PATIENCE, SERVER_TOKEN, serve_registry
 

@@ -15,10 +15,10 @@ from bunko.interfaces.mcp import progress as progress_module
 from bunko.interfaces.tools.jobs import Jobs
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
-from bunko.library.access import LibraryAccess
-from bunko.library.audit import local_caller
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
+from bunko.library.rights.access import LibraryAccess
+from bunko.library.rights.audit import local_caller
 from tests.conftest import Opener
 from tests.mcp.mcp_client import (
     ERAS,

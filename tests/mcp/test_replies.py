@@ -19,9 +19,9 @@ from bunko.interfaces.mcp.protocol import Call, answer
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import DocumentLink, ToolDefinition, ToolReply, object_schema
-from bunko.library.audit import local_caller
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
+from bunko.library.rights.audit import local_caller
 from bunko.types.access import Caller
 
 REPLY = ToolReply(

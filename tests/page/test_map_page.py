@@ -8,7 +8,7 @@ from urllib.parse import quote
 from starlette.testclient import TestClient
 
 from bunko.library.library import Library
-from bunko.library.selections import store_selection
+from bunko.library.searching.selections import store_selection
 from bunko.types.access import Rights
 from tests.page.conftest import Visitor
 

@@ -17,8 +17,8 @@ from bunko.indexes.milvus.index import MilvusIndex
 from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import paths_for_folder
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import paths_for_folder
 from bunko.types import Tool
 from bunko.types.records import DatabaseServer
 from tests.contracts.documents import prepared

@@ -11,10 +11,10 @@ import pytest
 
 from bunko.errors import BunkoError, IndexFailure, LibraryBusy, LibraryError, LibraryMoved, LibraryUnreachable
 from bunko.library.library import Library
-from bunko.library.load_settings import load_library_settings
 from bunko.library.moving.index_switch import IndexSwitch, IndexSwitcher
 from bunko.library.moving.move import Mover, MoveResult
-from bunko.library.open import open_library
+from bunko.library.opening.load_settings import load_library_settings
+from bunko.library.opening.open import open_library
 from bunko.runtime.observer import Observer
 from bunko.stores.postgres import database as databases
 from bunko.types import Tool

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import paths_for_folder
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import paths_for_folder
 from bunko.types.records import DatabaseServer
 from tests.scale.postgres_server import PostgresServer, environment
 from tests.scale.test_postgres_connections import DROP_CONNECTIONS

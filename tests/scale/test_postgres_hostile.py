@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bunko.library.open import open_library
-from bunko.library.paths import paths_for_folder
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import paths_for_folder
 from bunko.types.records import DatabaseServer
 from tests.scale.postgres_server import environment
 

@@ -15,8 +15,8 @@ import pytest
 from bunko.interfaces.http import token_loader
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from bunko.types.access import Rights
 from tests.mcp.mcp_client import add_tool, error_of, structure_of
 from tests.mcp.served_registry import HttpServer, serve_registry

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bunko.library.describe import MAX_DESCRIPTION_LENGTH, describe_tool, main_language
+from bunko.library.tools.describe import MAX_DESCRIPTION_LENGTH, describe_tool, main_language
 from bunko.search.keyphrases import Phrase, extract_phrases
 from bunko.types import Chunk, Tool
 from bunko.types.records import ChunkRow

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library import memos
+from bunko.library.importing import memos
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from bunko.text import analyzer
 from bunko.types.records import QueryTerm
 from tests.text.words import spellings

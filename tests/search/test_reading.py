@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import QueryError, UnknownName
-from bunko.library.documents import ListRequest
 from bunko.library.library import Library
+from bunko.library.reading.documents import ListRequest
 from bunko.search.reading import Reading, ReadRequest
 from bunko.types.records import Filter
 from tests.conftest import Opener

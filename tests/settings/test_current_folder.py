@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library.load_settings import load_library_settings
-from bunko.library.paths import locate_library
+from bunko.library.opening.load_settings import load_library_settings
+from bunko.library.opening.paths import locate_library
 from bunko.settings import LoadedSettings
 from tests.conftest import Run
 from tests.mcp.stdio_process import Process

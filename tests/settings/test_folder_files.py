@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bunko.library.load_settings import load_library_settings
-from bunko.library.paths import locate_library
+from bunko.library.opening.load_settings import load_library_settings
+from bunko.library.opening.paths import locate_library
 from bunko.settings import LoadedSettings, Setting, all_settings, load_settings
 from bunko.settings.folder_limits import FOLDER_LIMITS
 from tests.conftest import Run

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from bunko.library.library import Library
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
 from tests.loopback import Loopback
 from tests.slow import messages_api, npm
 from tests.slow.messages_api import Block, Script, call, say

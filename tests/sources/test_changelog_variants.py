@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library.tool_routing import make_questions
+from bunko.library.tools.routing import make_questions
 from bunko.readers import changelog
 from bunko.readers.memo import BadLine, Memo
 from bunko.types import Text

@@ -10,9 +10,9 @@ import pytest
 
 from bunko import stores
 from bunko.errors import LibraryError, SettingsError, UnknownName
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library, paths_for_folder
-from bunko.library.tool_names import tool_names
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library, paths_for_folder
+from bunko.library.tools.names import tool_names
 from bunko.settings import load_settings
 from bunko.types import Tool
 from bunko.types.records import DatabaseServer

@@ -17,7 +17,7 @@ from bunko.errors import (
     SettingsError,
     UnknownName,
 )
-from bunko.library.web import CollectResult
+from bunko.library.web.collector import CollectResult
 from bunko.types import Problem
 from tests.site import Answer, Asked, Reply, html, text
 from tests.web.articles import Sites, WebLibrary, article, paths, search_uris

@@ -11,9 +11,9 @@ from bunko.errors import (
     LibraryReadOnly,
     UnknownName,
 )
-from bunko.library.open import open_library
-from bunko.library.paths import locate_library
-from bunko.library.web import CollectResult
+from bunko.library.opening.open import open_library
+from bunko.library.opening.paths import locate_library
+from bunko.library.web.collector import CollectResult
 from bunko.sources.web import pages
 from tests.site import html
 from tests.web.articles import Sites, WebLibrary, article, search_uris

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bunko.errors import UnknownName
 from bunko.evaluation.judge import Judgements, default_file, hold_judgements, pool_hits, unjudged_queries
-from bunko.library.access import LibraryAccess
+from bunko.library.rights.access import LibraryAccess
 from bunko.text.normalise import escape_surrogates
 from bunko.types import Hit, Tool
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.query_variants import AS_WRITTEN, VARIANT_KINDS, loanwords, variants
-from bunko.library.tool_routing import make_questions
+from bunko.library.tools.routing import make_questions
 from bunko.protocols import DocumentReader, IndexView
 from bunko.search.keyphrases import extract_phrases
 from bunko.text import analyzer, ngrams

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bunko.errors import BunkoError, SettingsError, SourceError
 
 if TYPE_CHECKING:
-    from bunko.library.find_document import FoundDocument
+    from bunko.library.reading.find_document import FoundDocument
 
 # How editors are told the line of a file.
 _LINE_ARGUMENTS: tuple[tuple[str, Callable[[str, int], list[str]]], ...] = (

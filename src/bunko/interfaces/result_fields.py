@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from bunko.interfaces.serialize import explanation_to_dict
 from bunko.interfaces.text import single_line
-from bunko.library.document_files import document_file
+from bunko.library.reading.document_files import document_file
 from bunko.messages import translate
 from bunko.sources import section_of
 from bunko.types import ArmScore, Explanation, WordingScore

@@ -13,13 +13,13 @@ from urllib.parse import quote
 
 from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.text import UNTRUSTED_NOTE, single_line
-from bunko.library.catalog import ADDRESS_SCHEME
+from bunko.library.tools.catalog import ADDRESS_SCHEME
 from bunko.search.passages import PARTIAL_EXTRACTS, display_label, snippet_terms
 from bunko.text.snippets import highlight_ranges
 from bunko.types import Explanation, Report
 
 if TYPE_CHECKING:
-    from bunko.library.page import Page
+    from bunko.library.searching.page import Page
     from bunko.search.paging import PageItem
 
 # A long query may match many terms, and a document may have any number of tags; a model needs this many.

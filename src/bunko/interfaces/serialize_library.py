@@ -7,11 +7,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from bunko.interfaces.fields import Fields, of
-from bunko.library.assistant_names import assistant_name
+from bunko.library.tools.assistant_names import assistant_name
 
 if TYPE_CHECKING:
-    from bunko.library.status import ToolDetails
-    from bunko.library.tool_routing import RoutingReport
+    from bunko.library.admin.status import ToolDetails
+    from bunko.library.tools.routing import RoutingReport
     from bunko.types import Tool
 
 

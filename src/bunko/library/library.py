@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Unpack
 
 from bunko import indexes
 from bunko.errors import BunkoError
-from bunko.library import catalog
-from bunko.library.build_config import ToolConfig
-from bunko.library.catalog import ToolNames, Tools
-from bunko.library.document_map import DocumentMaps
-from bunko.library.embedder_arguments import build_reranking
-from bunko.library.importing import Importer, ImportMode, ImportOptions
-from bunko.library.index_options import engine_options, index_folder
-from bunko.library.limit_store import limit_store, refuse_all
-from bunko.library.llm import ChatModels
-from bunko.library.outages import Outages
-from bunko.library.page import Page
-from bunko.library.paths import LibraryPaths
-from bunko.library.refresh import Refresher
-from bunko.library.search import Searcher
+from bunko.library.admin.index_options import engine_options, index_folder
+from bunko.library.importing.importer import Importer, ImportMode, ImportOptions
+from bunko.library.importing.outages import Outages
+from bunko.library.importing.refresh import Refresher
+from bunko.library.maps.document_map import DocumentMaps
+from bunko.library.opening.paths import LibraryPaths
+from bunko.library.rights.limit_store import limit_store, refuse_all
+from bunko.library.searching.chat_models import ChatModels
+from bunko.library.searching.embedder_arguments import build_reranking
+from bunko.library.searching.page import Page
+from bunko.library.searching.search import Searcher
+from bunko.library.tools import catalog
+from bunko.library.tools.build_config import ToolConfig
+from bunko.library.tools.catalog import ToolNames, Tools
 from bunko.protocols import DomainStore, Embedder, IndexView, LibraryStorage, OutboxStore, StatsStore, Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.search.request import RankRequest, SearchRequest
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from bunko.library.ask import Asker
-    from bunko.library.assistant_names import AssistantNames
-    from bunko.library.audit import AuditLog
-    from bunko.library.documents import Documents
-    from bunko.library.export import PackTransfer
-    from bunko.library.index_care import IndexCare
-    from bunko.library.maintenance import Maintenance
-    from bunko.library.overview import Overview
-    from bunko.library.reembed import Reembedder
-    from bunko.library.scan_settings import ScanSettings
-    from bunko.library.status import LibraryStatus, ToolDetails
-    from bunko.library.tokens import Tokens
-    from bunko.library.web import WebCollector
+    from bunko.library.admin.index_care import IndexCare
+    from bunko.library.admin.maintenance import Maintenance
+    from bunko.library.admin.status import LibraryStatus, ToolDetails
+    from bunko.library.importing.reembed import Reembedder
+    from bunko.library.maps.overview import Overview
+    from bunko.library.moving.export import PackTransfer
+    from bunko.library.reading.documents import Documents
+    from bunko.library.rights.audit import AuditLog
+    from bunko.library.rights.tokens import Tokens
+    from bunko.library.searching.ask import Asker
+    from bunko.library.tools.assistant_names import AssistantNames
+    from bunko.library.tools.scan_settings import ScanSettings
+    from bunko.library.web.collector import WebCollector
     from bunko.search.citations import CitationCheck
     from bunko.search.passages import Passage
     from bunko.settings import LoadedSettings
@@ -123,69 +123,69 @@ class Library:
     @cached_property
     def tokens(self) -> Tokens:
         """The tokens of clients, and what each allows."""
-        from bunko.library.tokens import Tokens
+        from bunko.library.rights.tokens import Tokens
 
         return Tokens(self.store)
 
     @cached_property
     def audit(self) -> AuditLog:
         """Who changed what."""
-        from bunko.library.audit import AuditLog
+        from bunko.library.rights.audit import AuditLog
 
         return AuditLog(self.store, limit=self.settings.serve.audit_lines)
 
     @cached_property
     def web(self) -> WebCollector:
         """The collector of web pages; imported at first use like the others, because a search does not need them."""
-        from bunko.library.web import WebCollector
+        from bunko.library.web.collector import WebCollector
 
         return WebCollector(self.paths, self.settings, self.store, self._tool_config, self._importer)
 
     @cached_property
     def _reembedder(self) -> Reembedder:
-        from bunko.library.reembed import Reembedder
+        from bunko.library.importing.reembed import Reembedder
 
         return Reembedder(self.store, self._tool_config, self._importer)
 
     @cached_property
     def packs(self) -> PackTransfer:
         """What exports tools to files, and imports them in another library."""
-        from bunko.library.export import PackTransfer
+        from bunko.library.moving.export import PackTransfer
 
         return PackTransfer(self.store, self._tool_config, self._importer)
 
     @cached_property
     def documents(self) -> Documents:
         """The documents of the library, to read and to list."""
-        from bunko.library.documents import Documents
+        from bunko.library.reading.documents import Documents
 
         return Documents(self.store, self.searches)
 
     @cached_property
     def answers(self) -> Asker:
         """What finds the sources of answers and verifies their citations."""
-        from bunko.library.ask import Asker
+        from bunko.library.searching.ask import Asker
 
         return Asker(self.settings, self._tool_config, self.searches, self._chat_models)
 
     @cached_property
     def overview(self) -> Overview:
         """The map, the calendar and the tags of the documents, and selections of them."""
-        from bunko.library.overview import Overview
+        from bunko.library.maps.overview import Overview
 
         return Overview(self)
 
     @cached_property
     def maintenance(self) -> Maintenance:
         """What describes, checks and tunes the tools."""
-        from bunko.library.maintenance import Maintenance
+        from bunko.library.admin.maintenance import Maintenance
 
         return Maintenance(self.paths, self.store, self._tool_config, self._index, self._importer)
 
     @cached_property
     def index(self) -> IndexCare:
         """The index that answers searches, to show, update, rebuild and drop."""
-        from bunko.library.index_care import IndexCare
+        from bunko.library.admin.index_care import IndexCare
 
         return IndexCare(self.store, self._index, self._importer)
 
@@ -434,7 +434,7 @@ class Library:
         """Stop the background import, save what searches had to rebuild, and close the files."""
         self._refresher.stop()
         if not self.read_only and self._index.unsaved_tools():
-            from bunko.library.index_care import save_unsaved
+            from bunko.library.admin.index_care import save_unsaved
 
             save_unsaved(self.store, self._index, self._importer)
         self._index.close()

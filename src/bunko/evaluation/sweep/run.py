@@ -32,7 +32,7 @@ from bunko.evaluation.sweep.result import (
     sweep_fingerprint,
 )
 from bunko.library.library import Library
-from bunko.library.paths import LibraryPaths
+from bunko.library.opening.paths import LibraryPaths
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.workers import WorkerPool, default_worker_count
 from bunko.settings import Settings

@@ -12,17 +12,17 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
+from bunko.answers.ask import clean_answer
+from bunko.answers.plain_sentences import is_refusal
 from bunko.errors import BunkoError, QueryError
 from bunko.interfaces.chat.consent import Approve, refuse
 from bunko.interfaces.chat.conversation import ChatEvents, ChatModelServer, ChatReply, Conversation
 from bunko.interfaces.chat.setup import ChatTools, chat_limits, open_chat_tools, open_library_tools
 from bunko.library.library import Library
-from bunko.llm.ask import clean_answer
 from bunko.llm.client import describe_failure
 from bunko.llm.turns import ChatServer
 from bunko.runtime.observer import Observer
 from bunko.runtime.remote import RemoteEndpoint, RemoteFailure
-from bunko.search.plain_sentences import is_refusal
 from bunko.search.request import SearchRequest
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence, CitationState
 

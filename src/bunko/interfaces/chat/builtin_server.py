@@ -15,7 +15,7 @@ from bunko.errors import BunkoError
 from bunko.interfaces.chat.servers import TIMEOUT_HINT, MCPServerError, ServerTool, ToolOutput
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
-from bunko.library.audit import local_caller
+from bunko.library.rights.audit import local_caller
 from bunko.types.access import Caller
 
 _log = logging.getLogger("bunko.chat")

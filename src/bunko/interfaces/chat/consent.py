@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bunko.interfaces.chat.private_files import write_private
 from bunko.interfaces.chat.server_config import ServerConfig
-from bunko.library.paths import user_data_folder
+from bunko.library.opening.paths import user_data_folder
 from bunko.runtime.remote import strip_credentials
 
 _log = logging.getLogger("bunko.chat")

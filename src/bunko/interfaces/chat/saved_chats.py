@@ -15,8 +15,8 @@ from typing import Any
 
 from bunko.interfaces.chat.conversation import Exchange
 from bunko.interfaces.chat.private_files import write_private
-from bunko.library.paths import LibraryPaths, user_data_folder
-from bunko.library.user_secret import token_path
+from bunko.library.opening.paths import LibraryPaths, user_data_folder
+from bunko.library.opening.user_secret import token_path
 from bunko.types.answers import AnswerSource
 
 _log = logging.getLogger("bunko.chat")

@@ -16,11 +16,11 @@ from bunko.interfaces.chat.server_config import ServerConfig, ServerConfigs, loa
 from bunko.interfaces.chat.server_connection import has_client
 from bunko.interfaces.chat.servers import ToolServer
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.audit import local_caller
 from bunko.library.library import Library
-from bunko.library.llm import chat_connection
-from bunko.library.paths import LibraryPaths, user_config_folder
-from bunko.library.user_secret import token_path
+from bunko.library.opening.paths import LibraryPaths, user_config_folder
+from bunko.library.opening.user_secret import token_path
+from bunko.library.rights.audit import local_caller
+from bunko.library.searching.chat_models import chat_connection
 from bunko.llm.turns import ChatServer
 from bunko.settings import Settings
 from bunko.types.access import ALL_RIGHTS, Rights

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from bunko.interfaces.chat.servers import ToolOutput
 from bunko.interfaces.text import UNTRUSTED_NOTE, more_results_hint, new_mark, single_line, wrap_excerpt
-from bunko.library.catalog import ADDRESS_SCHEME
+from bunko.library.tools.catalog import ADDRESS_SCHEME
 from bunko.search.citations import parse_citation
 from bunko.types.answers import AnswerSource
 

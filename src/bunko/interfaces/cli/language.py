@@ -17,7 +17,7 @@ def detect_language() -> None:
 
 def _language_of_user() -> str | None:
     """Return the language in the user's own config file; one that cannot be read is reported when it is loaded."""
-    from bunko.library.paths import user_config_folder
+    from bunko.library.opening.paths import user_config_folder
 
     folder = user_config_folder()
     try:

@@ -24,7 +24,7 @@ from bunko.types.records import Filter
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
-    from bunko.library.paths import LibraryPaths
+    from bunko.library.opening.paths import LibraryPaths
     from bunko.settings import LoadedSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,7 +49,7 @@ class SharedOptions:
 
     def library_paths(self) -> LibraryPaths:
         """Return the paths of the selected library."""
-        from bunko.library.paths import locate_library
+        from bunko.library.opening.paths import locate_library
 
         return locate_library(
             library=self.library,
@@ -63,7 +63,7 @@ class SharedOptions:
         self, flags: Mapping[str, object] | None = None, *, all_providers: bool = False
     ) -> LoadedSettings:
         """Load the settings of the selected library without opening it; `flags` override them."""
-        from bunko.library.load_settings import load_library_settings
+        from bunko.library.opening.load_settings import load_library_settings
 
         loaded = load_library_settings(
             self.library_paths(),
@@ -83,7 +83,7 @@ class SharedOptions:
 
     def open(self, *, create: bool = True, read_only: bool = False, allow_moved: bool = False) -> Library:
         """Open the selected library and print its notices to stderr."""
-        from bunko.library.open import open_library
+        from bunko.library.opening.open import open_library
 
         _configure_logging(self.verbose, debug=False)
         library = open_library(
@@ -335,7 +335,7 @@ def complete_tool_names(ctx: click.Context, _: click.Parameter, incomplete: str)
 
 def find_tool_names(shared: SharedOptions) -> list[str]:
     """Return the names of a library's tools; none, without an error, if there is no library. Nothing is created."""
-    from bunko.library.tool_names import tool_names
+    from bunko.library.tools.names import tool_names
 
     try:
         return tool_names(shared.library_paths(), environ=os.environ, config=shared.config)

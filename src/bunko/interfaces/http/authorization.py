@@ -31,8 +31,8 @@ from bunko.interfaces.http.token_loader import TokenLoader
 from bunko.interfaces.sender import IDENTITY_KEY, ClientIdentity, session_cookie
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.worker_threads import Workers
-from bunko.library.audit import local_caller
-from bunko.library.tokens import TOKEN_PREFIX, find_token, is_expired, token_digest
+from bunko.library.rights.audit import local_caller
+from bunko.library.rights.tokens import TOKEN_PREFIX, find_token, is_expired, token_digest
 from bunko.types.access import Caller, Token
 
 _log = logging.getLogger("bunko.mcp")

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from bunko.interfaces.mcp.messages import INVALID_PARAMS, ProtocolError
 from bunko.interfaces.serialize import resource_address
-from bunko.library.access import LibraryAccess
+from bunko.library.rights.access import LibraryAccess
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.labels import clean_label
 from bunko.types.records import ListedDocument

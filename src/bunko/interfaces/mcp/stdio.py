@@ -22,7 +22,7 @@ from bunko.interfaces.mcp.protocol import Connection
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.mcp.stdio_streams import Writer, claim_stdio
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.audit import local_caller
+from bunko.library.rights.audit import local_caller
 
 _log = logging.getLogger("bunko.mcp")
 

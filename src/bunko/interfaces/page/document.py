@@ -13,7 +13,7 @@ from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import TextSegment, mark_terms
 from bunko.interfaces.sender import is_local_user
 from bunko.interfaces.text import single_line
-from bunko.library.document_files import document_file
+from bunko.library.reading.document_files import document_file
 from bunko.readers.outline import unify_line_ends
 from bunko.search.passages import display_label, snippet_terms
 from bunko.search.reading import OutlineHeading, outline
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.access import LibraryAccess
+    from bunko.library.rights.access import LibraryAccess
     from bunko.types import Tool
     from bunko.types.records import StoredDocument
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.access import LibraryAccess
+    from bunko.library.rights.access import LibraryAccess
 
 
 class LibraryPage(PageView):

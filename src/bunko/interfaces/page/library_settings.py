@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.access import LibraryAccess
+    from bunko.library.rights.access import LibraryAccess
 
 _Rows = list[tuple[str, str, str]]  # key, value, origin
 

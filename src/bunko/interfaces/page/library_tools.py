@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from bunko.interfaces.tools.jobs import Job
-    from bunko.library.status import LengthDistribution, ToolDetails, ToolStatus
+    from bunko.library.admin.status import LengthDistribution, ToolDetails, ToolStatus
     from bunko.types import Problem
 
 MAX_FAILURES = 100  # that are listed

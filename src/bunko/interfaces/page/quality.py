@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.access import LibraryAccess
+    from bunko.library.rights.access import LibraryAccess
 
 _VERDICTS = {"better": "better", "not proven": "not_proven", "same": "same"}
 

@@ -17,7 +17,7 @@ from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SnippetTerms, highlight_ranges, snippet_range
 
 if TYPE_CHECKING:
-    from bunko.library.page import Page
+    from bunko.library.searching.page import Page
     from bunko.search.paging import PageItem
 
 _MAX_TAGS = 6

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.access import LibraryAccess
-    from bunko.library.calendar import TagYears
+    from bunko.library.maps.calendar import TagYears
+    from bunko.library.rights.access import LibraryAccess
 
 _YEARS = 6  # of a page
 _TAGS = 12

@@ -13,7 +13,7 @@ from bunko.text.snippets import SnippetTerms, highlight_ranges
 from bunko.text.token_count import estimate_tokens
 
 if TYPE_CHECKING:
-    from bunko.library.page import Page
+    from bunko.library.searching.page import Page
 
 _RESULT_FIELDS = ["file_path", "heading", "content", "score", "chunk_index", "citation", "hash"]
 SEARCH_OUTPUT = object_schema(

@@ -39,7 +39,7 @@ from bunko.search.reading import Reading, ReadRequest, outline, read_part
 from bunko.text.token_count import estimate_tokens
 
 if TYPE_CHECKING:
-    from bunko.library.find_document import FoundDocument
+    from bunko.library.reading.find_document import FoundDocument
 
 # Tokens for the address, the labels and the field names around a text or a list.
 _OVERHEAD_TOKENS = 200
@@ -170,7 +170,9 @@ def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
     arguments = call.arguments
     if arguments.get("outline"):
         return _outline(call, tool, kinds)
-    from bunko.library.documents import ListRequest  # loads the search engine, and a server lists its tools before
+    from bunko.library.reading.documents import (
+        ListRequest,  # loads the search engine, and a server lists its tools before
+    )
 
     request = ListRequest(
         tool,

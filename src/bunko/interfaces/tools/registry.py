@@ -15,13 +15,13 @@ from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
 from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_toolsets
-from bunko.library.audit import local_caller
+from bunko.library.rights.audit import local_caller
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.types.access import Caller
 
 if TYPE_CHECKING:
-    from bunko.library.access import LibraryAccess
     from bunko.library.library import Library
+    from bunko.library.rights.access import LibraryAccess
     from bunko.types import Tool as LibraryTool
 
 _log = logging.getLogger("bunko.mcp")
@@ -82,7 +82,7 @@ class ToolRegistry:
 
     def access(self, caller: Caller) -> LibraryAccess:
         """Return what a caller may use of the library, opened on first use."""
-        from bunko.library.access import LibraryAccess
+        from bunko.library.rights.access import LibraryAccess
 
         return LibraryAccess(self.library(), caller)
 
@@ -115,7 +115,7 @@ class ToolRegistry:
     def _build_tools(self, library_tools: Sequence[LibraryTool], *, may_write: bool) -> list[ToolDefinition]:
         # Imported here: a server answers a handshake before anybody asks for its tools.
         from bunko.interfaces.tools.document_tools import build_document_tools
-        from bunko.library.assistant_names import assistant_names
+        from bunko.library.tools.assistant_names import assistant_names
         from bunko.sources import kinds_of_section
 
         # The toolset `tools` comes after `folder` and has more parameters for the tools of the same names.
@@ -189,7 +189,7 @@ class ToolRegistry:
 
 
 def _denied(name: str) -> AccessDenied:
-    from bunko.library.access import ASK_HINT
+    from bunko.library.rights.access import ASK_HINT
 
     return AccessDenied(f"This token may not call {name}, which changes the library", hint=ASK_HINT)
 

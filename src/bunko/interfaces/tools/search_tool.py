@@ -10,8 +10,8 @@ from bunko.errors import UnknownName
 from bunko.interfaces.tools import answers
 from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
-from bunko.library.catalog import find_tool
-from bunko.library.commands import enable_command
+from bunko.library.admin.commands import enable_command
+from bunko.library.tools.catalog import find_tool
 from bunko.search.passages import EXTRACTS
 from bunko.search.request import SearchRequest, parse_options
 from bunko.text.tags import normalise_tag

@@ -11,7 +11,7 @@ from bunko.interfaces.tools.params import Param, schema
 from bunko.runtime.observer import Observer
 
 if TYPE_CHECKING:
-    from bunko.library.access import LibraryAccess
+    from bunko.library.rights.access import LibraryAccess
 
 
 # What a caller needs for at least one tool of the library. Which of them, the library checks.

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from bunko import stores
 from bunko.errors import LibraryError, LibraryReadOnly, SettingsError
-from bunko.library.paths import LibraryPaths
+from bunko.library.opening.paths import LibraryPaths
 from bunko.protocols import Store
 from bunko.settings import Settings
 from bunko.types.records import DatabaseServer, StoreAddress

@@ -10,11 +10,10 @@ from typing import Any
 
 from bunko import indexes
 from bunko.errors import EmbedderError, IndexFailure, SettingsError
-from bunko.library import catalog
-from bunko.library.index_care import bring_up_to_date
-from bunko.library.index_options import engine_options, index_folder
+from bunko.library.admin.index_care import bring_up_to_date
+from bunko.library.admin.index_options import engine_options, index_folder
+from bunko.library.importing.lock import hold_lock
 from bunko.library.library import Library
-from bunko.library.lock import hold_lock
 from bunko.library.moving.sample_searches import (
     QUESTIONS_PER_LANGUAGE,
     SampleSearch,
@@ -24,7 +23,8 @@ from bunko.library.moving.sample_searches import (
     sample_searches,
 )
 from bunko.library.moving.settings_file import SettingsChange, plan_change
-from bunko.library.paths import LibraryPaths
+from bunko.library.opening.paths import LibraryPaths
+from bunko.library.tools import catalog
 from bunko.protocols import Index
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.settings import LoadedSettings, Settings

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from bunko import indexes, stores
 from bunko.errors import LibraryError, SettingsError
-from bunko.library import catalog
-from bunko.library.index_options import engine_options, index_folder
+from bunko.library.admin.index_options import engine_options, index_folder
+from bunko.library.importing.lock import hold_lock
 from bunko.library.library import Library
-from bunko.library.lock import hold_lock
 from bunko.library.moving.copy_rows import SMALL_TABLES, check_digests, copy_rows, read_digests
 from bunko.library.moving.destination import (
     PATH_KEYS,
@@ -26,7 +25,8 @@ from bunko.library.moving.destination import (
 )
 from bunko.library.moving.sample_searches import SearchComparison, compare_indexes, sample_searches
 from bunko.library.moving.settings_file import SettingsChange, plan_change
-from bunko.library.paths import LibraryPaths, paths_for_file
+from bunko.library.opening.paths import LibraryPaths, paths_for_file
+from bunko.library.tools import catalog
 from bunko.protocols import Index, MovingRows, Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import now

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bunko.errors import LibraryReadOnly, SettingsError
-from bunko.library.paths import LibraryPaths, user_config_folder
+from bunko.library.opening.paths import LibraryPaths, user_config_folder
 from bunko.runtime.temporary_files import replace_text
 from bunko.settings import CONFIG_NAMES, LoadedSettings
 from bunko.settings.edit import edit_config

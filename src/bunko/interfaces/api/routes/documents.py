@@ -11,8 +11,8 @@ from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.search import Name
 from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.serialize import readable_address
-from bunko.library.documents import ListRequest
-from bunko.library.find_document import FoundDocument
+from bunko.library.reading.documents import ListRequest
+from bunko.library.reading.find_document import FoundDocument
 from bunko.search.reading import ReadRequest, outline, read_part
 from bunko.text.tags import normalise_tag
 from bunko.types.records import Filter

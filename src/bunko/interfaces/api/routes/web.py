@@ -12,7 +12,7 @@ from bunko.interfaces.api.routes.jobs import StartedReply, start_job
 from bunko.interfaces.fields import Fields
 from bunko.interfaces.serialize_library import WebTool
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
-from bunko.library.web import CollectResult
+from bunko.library.web.collector import CollectResult
 from bunko.sources.web.ssrf_guard import display_url
 
 _MAX_URLS, _MAX_PROBLEMS = 1000, 100

@@ -19,16 +19,16 @@ from bunko.interfaces.serialize import report_to_dict
 from bunko.interfaces.serialize_library import tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name, reserved_names
-from bunko.library.assistant_names import assistant_name
+from bunko.library.tools.assistant_names import assistant_name
 from bunko.messages import translate
 from bunko.sources import section_of
 from bunko.sources.detect import detect_sources
 from bunko.sources.vaults import vault_program
 
 if TYPE_CHECKING:
-    from bunko.library.add import Addition
     from bunko.library.library import Library
-    from bunko.library.web import CollectResult
+    from bunko.library.tools.add import Addition
+    from bunko.library.web.collector import CollectResult
     from bunko.sources.detect import DetectedSource
     from bunko.types import Report, Tool
 
@@ -68,7 +68,7 @@ def command(
       bunko add ~/code/parser -n parser -d "The parser and its tests" --include '*.py'
       bunko add https://example.com/guide
     """
-    from bunko.library.open import remove_new_library_on_error
+    from bunko.library.opening.open import remove_new_library_on_error
 
     urls = [target for target in targets if target.lower().startswith(("http://", "https://"))]
     for target in targets:
@@ -121,7 +121,7 @@ def _plan(
     exclude: Sequence[str],
 ) -> list[Addition]:
     """Return what adding each source does; an error in one of them leaves all as they are."""
-    from bunko.library.add import plan_addition
+    from bunko.library.tools.add import plan_addition
 
     if name is not None:
         check_tool_name(library, name)
@@ -144,13 +144,13 @@ def _plan(
 
 def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> tuple[dict[str, object], str]:
     """Import a source and say so; return it for JSON output, and a phrase to search for."""
-    from bunko.library.add import import_addition
+    from bunko.library.tools.add import import_addition
 
     summary = describe_addition(addition)
     if not shared.as_json:
         say(f"{escape_controls(addition.source.label)}: {translate(summary)}")
         if addition.contents.survey.unread:
-            from bunko.library.nothing_found import describe_unread
+            from bunko.library.importing.nothing_found import describe_unread
 
             say(f"  Not read: {describe_unread(addition.contents.survey)}")
     arguments = {"source": addition.source.label}

@@ -13,12 +13,12 @@ import click
 from bunko.interfaces.cli.options import SharedOptions, names_option, shared_options
 from bunko.interfaces.cli.terminal.columns import Column, local_time, print_rows
 from bunko.interfaces.cli.terminal.printing import escape_controls, json_text, print_json, print_stderr
-from bunko.library.audit import entry_to_dict, local_caller
+from bunko.library.rights.audit import entry_to_dict, local_caller
 from bunko.text.dates import resolve_date
 
 if TYPE_CHECKING:
-    from bunko.library.audit import AuditRecord
     from bunko.library.library import Library
+    from bunko.library.rights.audit import AuditRecord
     from bunko.types.access import AuditEntry
 
 _DEFAULT_LIMIT = 50

@@ -14,7 +14,7 @@ from bunko.interfaces.cli import terminal
 from bunko.interfaces.cli.command_group import CommandGroup
 from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, print_stderr, say
-from bunko.library.user_settings import describe_override, set_setting, unset_setting, user_config_file
+from bunko.library.opening.user_settings import describe_override, set_setting, unset_setting, user_config_file
 from bunko.messages import translate
 from bunko.settings import all_settings
 

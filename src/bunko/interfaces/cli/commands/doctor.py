@@ -11,7 +11,7 @@ import click
 from bunko.interfaces.cli import terminal
 from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, replace_controls
-from bunko.library.doctor import Finding
+from bunko.library.admin.doctor import Finding
 from bunko.messages import translate
 from bunko.runtime.package_errors import outages
 from bunko.runtime.packages import used_packages

@@ -22,13 +22,13 @@ from bunko.interfaces.cli.terminal.printing import (
 )
 from bunko.interfaces.programs import open_command, run_program
 from bunko.interfaces.serialize import readable_address
-from bunko.library.assistant_names import assistant_name
+from bunko.library.tools.assistant_names import assistant_name
 from bunko.messages import translate
 from bunko.search.reading import ReadRequest, outline, read_part
 
 if TYPE_CHECKING:
-    from bunko.library.find_document import FoundDocument
     from bunko.library.library import Library
+    from bunko.library.reading.find_document import FoundDocument
     from bunko.search.reading import Reading
 
 # As git sets it: show colours, leave what fits the screen on it, and do not clear it.

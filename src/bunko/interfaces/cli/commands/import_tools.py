@@ -21,10 +21,10 @@ from bunko.interfaces.cli.terminal.progress import show_import_progress
 from bunko.interfaces.serialize import report_to_dict
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name
-from bunko.library import catalog
+from bunko.library.tools import catalog
 
 if TYPE_CHECKING:
-    from bunko.library.importing import ImportMode
+    from bunko.library.importing.importer import ImportMode
     from bunko.library.library import Library
     from bunko.types import Report, Tool
 

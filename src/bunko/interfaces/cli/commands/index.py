@@ -21,7 +21,7 @@ from bunko.messages import translate
 from bunko.runtime.observer import Observer
 
 if TYPE_CHECKING:
-    from bunko.library.index_care import ToolIndexState
+    from bunko.library.admin.index_care import ToolIndexState
     from bunko.library.library import Library
     from bunko.library.moving.index_switch import IndexSwitch
 

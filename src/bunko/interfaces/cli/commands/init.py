@@ -12,7 +12,7 @@ import click
 from bunko.errors import LibraryReadOnly, SettingsError
 from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.printing import print_json, print_stderr, say
-from bunko.library.paths import user_config_folder
+from bunko.library.opening.paths import user_config_folder
 from bunko.runtime.temporary_files import write_text_file
 from bunko.settings import CONFIG_NAMES
 from bunko.settings.starter import starter_config

@@ -19,14 +19,14 @@ from bunko.interfaces.cli.terminal.columns import Column, number, print_rows
 from bunko.interfaces.cli.terminal.printing import escape_controls, is_terminal, print_json, print_stderr
 from bunko.interfaces.serialize import readable_address
 from bunko.interfaces.text import format_count
-from bunko.library.assistant_names import assistant_name
-from bunko.library.document_files import document_file
+from bunko.library.reading.document_files import document_file
+from bunko.library.tools.assistant_names import assistant_name
 from bunko.readers.places import without_cells
 from bunko.types import format_citation
 
 if TYPE_CHECKING:
-    from bunko.library.documents import Listing, Sort
     from bunko.library.library import Library
+    from bunko.library.reading.documents import Listing, Sort
     from bunko.types import Tool
     from bunko.types.records import DatedDocument, Filter, ListedDocument
 
@@ -84,7 +84,7 @@ def command(
 
 def _list(library: Library, path: str, names: tuple[str, ...], where: Filter, sort: Sort, limit: int) -> Listing:
     """List documents; a path without a wildcard may be a folder."""
-    from bunko.library.documents import ListRequest
+    from bunko.library.reading.documents import ListRequest
 
     if is_local_path(path):
         tool, path = _find_folder(library.tools(), path, names)

@@ -12,12 +12,12 @@ from bunko.interfaces.cli.terminal.columns import Column, number, print_rows
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, print_stderr, replace_controls
 from bunko.interfaces.cli.terminal.progress import show_download
 from bunko.interfaces.serialize_library import ModelFields
-from bunko.library.model_status import delete_model, get_model, model_statuses, naming_setting
+from bunko.library.admin.model_status import delete_model, get_model, model_statuses, naming_setting
 from bunko.local_models.catalogue import find_model
 from bunko.messages import translate
 
 if TYPE_CHECKING:
-    from bunko.library.model_status import ModelStatus
+    from bunko.library.admin.model_status import ModelStatus
     from bunko.local_models.catalogue import KnownModel
 
 _MEGABYTE = 1_000_000

@@ -30,15 +30,15 @@ from bunko.interfaces.cli.terminal.printing import (
 )
 from bunko.interfaces.cli.terminal.progress import show_search_progress
 from bunko.interfaces.cli.terminal.result_formats import paths, to_csv, to_json, to_markdown, to_text
-from bunko.library.commands import enable_command
-from bunko.library.last_build import last_build_command
+from bunko.library.admin.commands import enable_command
+from bunko.library.opening.last_build import last_build_command
 from bunko.messages import translate
 from bunko.search.request import SearchRequest, parse_options
 
 if TYPE_CHECKING:
     from bunko.interfaces.result_fields import Tools
     from bunko.library.library import Library
-    from bunko.library.page import Page
+    from bunko.library.searching.page import Page
     from bunko.types import Mode
     from bunko.types.records import Filter
     from bunko.types.tool_options import Extract
@@ -215,7 +215,7 @@ def _may_use_folder(shared: SharedOptions, options: SearchOptions) -> bool:
 
 def _use_folder_index(shared: SharedOptions) -> SharedOptions:
     """Return the options with --docs-dir if the current folder, or one above it, has its own index."""
-    from bunko.library.current_folder import find_indexed_folder
+    from bunko.library.opening.current_folder import find_indexed_folder
 
     if shared.config is not None or shared.library_paths().is_explicit:
         return shared
@@ -225,7 +225,7 @@ def _use_folder_index(shared: SharedOptions) -> SharedOptions:
 
 def _limit_to_folder(library: Library, request: SearchRequest, folder: Path) -> SearchRequest:
     """Return a request for the documents in a folder, and say so; --path chooses among all documents of the tool."""
-    from bunko.library.current_folder import disabled_tool_of, find_scope
+    from bunko.library.opening.current_folder import disabled_tool_of, find_scope
 
     scope = find_scope(library, folder)
     if scope is None:

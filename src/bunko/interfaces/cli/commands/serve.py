@@ -26,7 +26,7 @@ from bunko.interfaces.cli.terminal.printing import print_stderr
 from bunko.interfaces.http.listener import open_listening_socket
 from bunko.interfaces.http.supervisor import Supervisor, prepare_worker
 from bunko.interfaces.tools.toolsets import ALL_TOOLSETS, TOOLSET_NAMES, parse_toolsets
-from bunko.library.user_secret import load_or_create_secret, token_path
+from bunko.library.opening.user_secret import load_or_create_secret, token_path
 from bunko.messages import translate
 from bunko.runtime.temporary_files import TemporaryFolder
 

@@ -11,10 +11,10 @@ from bunko.interfaces.cli.options import SharedOptions, complete_tool_names, sha
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, replace_controls
 from bunko.interfaces.cli.terminal.status_text import details_lines, status_lines
 from bunko.interfaces.serialize_library import LibraryFields, details_to_dict
-from bunko.library.status import LibraryStatus
+from bunko.library.admin.status import LibraryStatus
 
 if TYPE_CHECKING:
-    from bunko.library.status import ToolDetails
+    from bunko.library.admin.status import ToolDetails
 
 _PAGE_SIZE = 20
 

@@ -30,7 +30,7 @@ from bunko.interfaces.cli.options import PATH, SharedOptions, gather_options, sh
 from bunko.interfaces.cli.terminal.evaluation_output import print_table
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, print_stderr, replace_controls
 from bunko.interfaces.cli.terminal.progress import show_evaluation_progress
-from bunko.library.load_settings import paths_from_settings
+from bunko.library.opening.load_settings import paths_from_settings
 from bunko.runtime.observer import Observer
 from bunko.types.ranking import OPTIONS
 

@@ -12,7 +12,7 @@ from bunko.interfaces.cli.commands.audit import record_command
 from bunko.interfaces.cli.options import SharedOptions, complete_tool_names, shared_options
 from bunko.interfaces.cli.terminal.columns import Column, format_age, print_rows
 from bunko.interfaces.cli.terminal.printing import print_json, print_stderr, say
-from bunko.library.tokens import is_expired, resolve_expiry
+from bunko.library.rights.tokens import is_expired, resolve_expiry
 from bunko.messages import translate
 from bunko.types.access import Token
 

@@ -36,7 +36,7 @@ from bunko.interfaces.cli.terminal.printing import (
 from bunko.interfaces.serialize_library import routing_to_dict, tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name
-from bunko.library.assistant_names import assistant_name
+from bunko.library.tools.assistant_names import assistant_name
 from bunko.messages import translate
 from bunko.runtime.observer import Observer
 from bunko.sources import all_kinds, builtin_kind_names, find_kind
@@ -45,7 +45,7 @@ from bunko.types.tool_options import Extract, ToolOptions
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
-    from bunko.library.tool_routing import Route, RoutingReport
+    from bunko.library.tools.routing import Route, RoutingReport
 
 _EXTRACT_CHOICE = click.Choice(["chunk", "section", "full"])
 _name_option = click.option(
@@ -118,7 +118,7 @@ def add(
     assert source_kind is not None
     if source is None and source_kind.root != "none":
         raise click.UsageError("Missing option '--source' / '-s'.")
-    from bunko.library.open import remove_new_library_on_error
+    from bunko.library.opening.open import remove_new_library_on_error
 
     with shared.open() as library, remove_new_library_on_error(library):
         check_tool_name(library, name)

@@ -33,9 +33,9 @@ from bunko.messages import translate, translate_reason
 from bunko.runtime.observer import Observer
 
 if TYPE_CHECKING:
-    from bunko.library.audit import AuditRecord
     from bunko.library.library import Library
-    from bunko.library.web import CollectResult, UnfinishedCrawl, WebToolStatus
+    from bunko.library.rights.audit import AuditRecord
+    from bunko.library.web.collector import CollectResult, UnfinishedCrawl, WebToolStatus
 
 _MAX_PROBLEMS = 10
 _name_option = click.option(

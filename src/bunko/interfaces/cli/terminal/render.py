@@ -28,13 +28,13 @@ from bunko.interfaces.cli.terminal.status_text import (
 )
 from bunko.interfaces.cli.terminal.tables import new_console, plain_text, print_message, show_table
 from bunko.interfaces.text import format_count, format_size
-from bunko.library.assistant_names import shown_name
+from bunko.library.tools.assistant_names import shown_name
 from bunko.messages import translate
 
 if TYPE_CHECKING:
-    from bunko.library.doctor import Finding
-    from bunko.library.embedder_status import ProviderStatus
-    from bunko.library.status import LengthBin, LibraryStatus, ToolDetails, ToolStatus
+    from bunko.library.admin.doctor import Finding
+    from bunko.library.admin.embedder_status import ProviderStatus
+    from bunko.library.admin.status import LengthBin, LibraryStatus, ToolDetails, ToolStatus
     from bunko.types import Tool
     from bunko.types.records import ListedDocument
 

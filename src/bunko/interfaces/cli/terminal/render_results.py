@@ -29,7 +29,7 @@ from bunko.text.snippets import TermMatch, find_matches, find_sentence
 
 if TYPE_CHECKING:
     from bunko.interfaces.cli.terminal.rows import Row
-    from bunko.library.page import Page
+    from bunko.library.searching.page import Page
     from bunko.search.paging import PageItem
     from bunko.text.snippets import SnippetTerms
 

@@ -26,7 +26,7 @@ from bunko.search.passages import snippet_terms
 from bunko.text.snippets import snippet_range
 
 if TYPE_CHECKING:
-    from bunko.library.page import Page
+    from bunko.library.searching.page import Page
     from bunko.search.paging import PageItem
     from bunko.text.snippets import SnippetTerms
 

@@ -12,7 +12,7 @@ from bunko.interfaces.text import format_count, format_size
 from bunko.messages import translate, translate_reason
 
 if TYPE_CHECKING:
-    from bunko.library.status import LibraryStatus, ToolDetails, ToolStatus
+    from bunko.library.admin.status import LibraryStatus, ToolDetails, ToolStatus
     from bunko.types import Problem, Tool
     from bunko.types.records import EmbeddingUsage, IndexState
 

@@ -14,8 +14,8 @@ from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
 from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME, ToolDefinition
 
 if TYPE_CHECKING:
-    from bunko.library.access import LibraryAccess
     from bunko.library.library import Library
+    from bunko.library.rights.access import LibraryAccess
     from bunko.settings import Settings
     from bunko.types import Tool as LibraryTool
 
@@ -72,7 +72,7 @@ def reserved_names() -> frozenset[str]:
 
 def check_tool_name(library: Library | LibraryAccess, name: str) -> None:
     """Raise an error if a new tool of the library would have the name of a built-in tool."""
-    from bunko.library.assistant_names import choose_alias
+    from bunko.library.tools.assistant_names import choose_alias
 
     tools = library.tools()
     if any(tool.name == name for tool in tools):

@@ -40,7 +40,7 @@ from bunko.types import MODES
 from bunko.types.records import Filter
 
 if TYPE_CHECKING:
-    from bunko.library.page import Page
+    from bunko.library.searching.page import Page
     from bunko.search.summaries import Summary
 
 _NO_MEMOS = "No memos for this query. Try other words."

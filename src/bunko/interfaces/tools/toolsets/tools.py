@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from bunko.interfaces.tools import search_tool
 from bunko.interfaces.tools.tool import OBJECT, ToolDefinition
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext, folder, reserved_names
-from bunko.library.assistant_names import assistant_names, clean_name, hashed_name
-from bunko.library.catalog import clean_description
+from bunko.library.tools.assistant_names import assistant_names, clean_name, hashed_name
+from bunko.library.tools.catalog import clean_description
 from bunko.types import Tool as LibraryTool
 
 

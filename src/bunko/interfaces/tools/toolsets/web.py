@@ -29,8 +29,8 @@ from bunko.search.paging import PageItem
 from bunko.search.request import SearchRequest
 
 if TYPE_CHECKING:
-    from bunko.library.page import Page
-    from bunko.library.web import CollectResult
+    from bunko.library.searching.page import Page
+    from bunko.library.web.collector import CollectResult
 
 # Tokens for the field names and numbers of a result.
 _RESULT_OVERHEAD_TOKENS = 60

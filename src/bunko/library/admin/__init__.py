@@ -1,0 +1,1 @@
+"""Check, describe and maintain a library."""

@@ -1,0 +1,1 @@
+"""Keep a library up to date with its sources."""

@@ -1,0 +1,1 @@
+"""The map, the calendar and the tags of the documents."""

@@ -1,0 +1,1 @@
+"""Find, list and read the documents of a library."""

@@ -1,0 +1,1 @@
+"""What each caller of a library may do, and what it did."""

@@ -1,0 +1,1 @@
+"""Search a library and answer from it."""

@@ -1,0 +1,1 @@
+"""Collect web pages into a library."""
