@@ -129,7 +129,8 @@ def test_killed_while_a_service_is_asked_nothing_that_was_stored_is_paid_for_aga
     service.asked.clear()
     done = corpus.run("reembed", "--docs-dir", docs, "--json", **environ)
     assert done.returncode == 0, done.stderr
-    documents = [text for text in service.texts() if "\n" in text]  # a question is one line
+    # A question is one line. The last request of the killed process may arrive late, and a slow one is repeated.
+    documents = {text for text in service.texts() if "\n" in text}
     assert len(documents) == chunks - kept
 
 

@@ -118,7 +118,11 @@ def test_a_watch_that_was_killed_is_completed_by_the_next(failpoint: str, tmp_pa
             assert printed.process.wait(corpus.PATIENCE) == -signal.SIGKILL
         else:
             printed.wait_for("watching")
+            # It sees all changes at once: between two of them, a moved file is in both places or in none.
+            printed.process.send_signal(signal.SIGSTOP)
             corpus.write(docs, change.after)
+            printed.process.send_signal(signal.SIGCONT)
+            corpus.wait_until(lambda: not holds(docs, change.before)(), "it has begun to write")
             printed.process.kill()
     with corpus.opened(docs) as library:
         corpus.check_between(library, change)
