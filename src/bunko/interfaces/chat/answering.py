@@ -23,7 +23,7 @@ from bunko.llm.client import describe_failure
 from bunko.llm.turns import ChatServer
 from bunko.runtime.observer import Observer
 from bunko.runtime.remote import RemoteEndpoint, RemoteFailure
-from bunko.search.request import SearchRequest
+from bunko.search.request import MAX_WORDINGS, SearchRequest
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence, CitationState
 
 _log = logging.getLogger("bunko.chat")
@@ -144,7 +144,7 @@ class Answerer:
         if rewriting is None or not rewriting.words:
             return {}, notice
         passage = {"passage": rewriting.passage} if rewriting.passage else {}
-        return {"also": [rewriting.words, *rewriting.also], **passage}, notice
+        return {"also": [rewriting.words, *rewriting.also][:MAX_WORDINGS], **passage}, notice
 
     async def _quote(self, question: str, *reasons: str) -> CheckedAnswer:
         """Answer with sentences of the documents; the reasons say why the model does not answer."""
