@@ -247,6 +247,8 @@ def rebuild_hint(location: Path | str) -> str:
             "Restore the database from its backup, or name an empty schema with storage.schema and import again."
             " Your documents are not affected."
         )
+    if location == "memory":
+        return "Close it and open it again: it begins empty. Your documents are not affected."
     return (
         f"Delete {location} or move it away, then import again: bunko reindex --docs-dir DIR, or bunko tool add and"
         " bunko import. Your documents are not affected."

@@ -21,6 +21,7 @@ PAGES = {
     "search": ("/", "/"),
     "results": ("/?q=京都", "/"),
     "why": ("/?q=京都&why=1", "/"),
+    "wordings": ("/?q=京都&also=古都の旅&passage=三日目は京都の寺を訪ねた。&why=1", "/"),
     "ranking": ("/?q=京都&tool=travel&tuning=true&k1=0.2&vector_weight=0.9", "/"),
     "beside": ("/?q=京都&open=travel/京都.md&hit=L3-L5", "/"),
     "document": ("/documents/travel/京都.md?hit=L3-L5&q=京都", "/documents/{tool}/{path:path}"),

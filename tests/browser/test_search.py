@@ -97,6 +97,54 @@ def test_filters_are_in_the_address_and_back_undoes_them(open_page: PageOpener) 
     expect(page.locator(NAMES)).to_have_text(before)
 
 
+def test_other_wordings_rank_again_and_are_in_the_address(open_page: PageOpener) -> None:
+    page = open_page("/?q=京都")
+    before = names(page)
+    page.get_by_text("Other wordings").click()
+    page.get_by_label("Wording 1").press_sequentially("Rolling back a release", delay=5)
+    page.get_by_label("Wording 2").press_sequentially("shiomi-ctl rollback", delay=5)
+    page.get_by_label("Sentence as in the answer").press_sequentially("Run shiomi-ctl rollback.", delay=5)
+    expect(page).to_have_url(re.compile(r"also=Rolling\+back\+a\+release&also=shiomi-ctl\+rollback&passage=Run"))
+    expect(page.locator(NAMES).filter(has_text="Rolling back a release")).to_be_visible()
+    shared = open_page(page.url.removeprefix(open_page.address))
+    assert names(shared) == names(page)
+    assert [field.input_value() for field in shared.locator("input[name=also]").all()] == [
+        "Rolling back a release", "shiomi-ctl rollback", "",
+    ]  # fmt: skip
+    page.locator(".tune").click()
+    expect(page.locator("#ranking")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_label("Wording 2")).to_have_value("shiomi-ctl rollback")
+    page.get_by_label("Wording 1").fill("")
+    page.get_by_label("Wording 2").fill("")
+    page.get_by_label("Sentence as in the answer").fill("")
+    expect(page.locator(NAMES)).to_have_text(before)
+
+
+def test_going_back_fills_each_field_of_one_name(open_page: PageOpener) -> None:
+    page = open_page("/?q=京都&also=宿&also=寺")
+    page.locator("select[name=tool]").select_option("memos")
+    expect(page).to_have_url(re.compile("tool=memos"))
+    page.go_back()
+    expect(page.locator("select[name=tool]")).to_have_value("")
+    assert [field.input_value() for field in page.locator("input[name=also]").all()] == ["宿", "寺", ""]
+
+
+def test_a_wording_that_an_input_method_composes_is_searched_once_it_is_there(open_page: PageOpener) -> None:
+    page = open_page("/?q=京都&also=宿")
+    searches: list[str] = []
+    page.on("request", lambda request: searches.append(request.url) if "typed=true" in request.url else None)
+    page.get_by_label("Wording 2").focus()
+    client = page.context.new_cdp_session(page)
+    for text in ("ｔ", "て", "寺"):
+        client.send("Input.imeSetComposition", {"text": text, "selectionStart": len(text), "selectionEnd": len(text)})
+    page.evaluate("new Promise((done) => setTimeout(done, 60))")
+    assert searches == []
+    client.send("Input.insertText", {"text": "寺"})
+    expect(page).to_have_url(re.compile("also=%E5%AE%BF&also=%E5%AF%BA"))
+    assert len(searches) == 1
+
+
 def test_typing_goes_on_in_one_entry_of_the_history(open_page: PageOpener) -> None:
     page = open_page("/?q=京都")
     page.locator("#query").fill("")
@@ -185,6 +233,11 @@ def test_searches_and_documents_work_without_scripts(open_page: PageOpener, lang
     page.locator("#query").press("Enter")
     page.locator(".why-link").first.click()
     expect(page.locator(".why")).to_be_visible()
+    page.locator("summary", has_text=re.compile("Other wordings|ほかの言い方")).click()
+    page.locator("input[name=also]").first.fill("京都の宿")
+    page.locator("input[name=also]").first.press("Enter")
+    expect(page).to_have_url(re.compile("also=%E4%BA%AC"))
+    expect(page.locator("input[name=also]").first).to_have_value("京都の宿")
     page.locator(NAMES).first.click()
     expect(page).to_have_url(re.compile("/documents/travel/"))
     expect(page.locator(".line.hit").first).to_be_visible()

@@ -54,8 +54,10 @@ class ChatService:
                     self._send(reply or service.script(request), request)
 
             def _send(self, reply: Reply, request: Request) -> None:
-                if reply.status != 200:
-                    body = json.dumps({"error": {"message": reply.error}}).encode()
+                if reply.status != 200 or not request.get("stream"):
+                    answer = {"index": 0, "message": {"role": "assistant", "content": reply.text}}
+                    content = {"choices": [answer]} if reply.status == 200 else {"error": {"message": reply.error}}
+                    body = json.dumps(content).encode()
                     self.send_response(reply.status)
                     self.send_header("content-type", "application/json")
                     for name, value in reply.headers.items():

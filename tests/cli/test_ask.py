@@ -327,6 +327,47 @@ def test_a_model_without_tools_answers_from_one_search(run: Run, library: Path, 
     assert "cannot call tools" in ran.err
 
 
+def test_the_search_for_a_model_without_tools_has_the_wordings_of_the_model_that_rewrites_queries(
+    run: Run, library: Path, service: ChatService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (library / "tapes.md").write_text("# Tapes\n\nMagnetic copies stay in the vault for 35 days.\n", encoding="utf-8")
+    monkeypatch.setenv("MCP_ENABLED", "false")
+    monkeypatch.setenv("BUNKO_SEARCH_TOP_K", "1")
+    monkeypatch.setenv("BUNKO_SEARCH_MODE", "bm25")
+    rewriting = "retention\n- magnetic copies vault\n- tapes in the vault\n> Magnetic copies stay in the vault."
+
+    def reply(request: Request) -> Reply:
+        if not request.get("stream"):
+            return Reply(rewriting)
+        shown = str(request["messages"][-1]["content"])
+        return Reply("Magnetic copies stay in the vault for 35 days [2]." if "Magnetic" in shown else "I do not know.")
+
+    service.script = reply
+    question = "How long does a backup stay?"
+    assert "Magnetic" not in run("ask", question, "--docs-dir", library).out
+    asked = [request.get("stream") for request in service.requests]
+    assert asked == [True]  # no call more than without
+    monkeypatch.setenv("BUNKO_REWRITE_ENABLED", "true")
+    for _ in range(2):
+        assert "Magnetic copies stay in the vault for 35 days." in run("ask", question, "--docs-dir", library).out
+    asked = [request.get("stream") for request in service.requests]
+    assert asked == [True, None, True, True]  # the second time, the wordings come from the library
+    rewriting = "{}"
+    ran = run("ask", "How long does a copy stay?", "--docs-dir", library)
+    assert ran.code in (0, 1)
+    assert "The query was not rewritten." in ran.err
+
+
+def test_a_model_that_searches_by_itself_gives_its_own_wordings(
+    run: Run, library: Path, service: ChatService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BUNKO_REWRITE_ENABLED", "true")
+    run("ask", QUESTION, "--docs-dir", library)
+    assert all(request["stream"] for request in service.requests)  # nothing was rewritten for it
+    offered = {tool["function"]["name"]: tool["function"] for tool in service.requests[0]["tools"]}
+    assert {"also", "passage"} <= set(offered["search"]["parameters"]["properties"])
+
+
 def test_tools_that_are_switched_off_leave_one_search(
     run: Run, library: Path, service: ChatService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -150,6 +150,51 @@ def test_a_small_tool_is_told_so_instead_of_being_tuned(run: Run, docs: Path) ->
     assert done["tried"] == 0
 
 
+def judge_with_wordings(docs: Path, passages: list[str], also: list[list[str]]) -> None:
+    """Write judged questions for the long texts, in words that no text has."""
+    queries = [
+        {"id": str(n), "query": word(5000 + n), "expected_sources": [f"long{n}.md"],
+         "also": also[n], "passage": passages[n]}
+        for n in range(len(passages))
+    ]  # fmt: skip
+    path = docs / ".rag-index" / "judged" / "documents.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"tool": "documents", "queries": queries}), encoding="utf-8")
+
+
+def test_the_weights_of_wordings_are_tried_on_judged_questions_that_have_some(run: Run, tool: Path) -> None:
+    assert "wordings" not in tuned(run, tool, "--dry-run")
+    names = [f"{word(2 * n).title()} {word(2 * n + 1).title()}" for n in range(45)]
+    # The other wordings name the long text, and the passages are those of the short one that mentions it.
+    judge_with_wordings(tool, [f"See {word(2 * n)} there." for n in range(45)], [[name] for name in names])
+    dry = tuned(run, tool, "--dry-run")
+    wordings = dry["wordings"]
+    assert wordings["before"] == {"also_weight": 0.25, "passage_weight": 0.5}
+    assert wordings["best"] != wordings["before"]
+    assert wordings["checked_on"]["interval"][0] > 0
+    assert (wordings["better"], dry["adopted"]) == (True, False)
+    assert (wordings["chosen_on"]["questions"], wordings["checked_on"]["questions"]) == (23, 22)
+    done = tuned(run, tool)
+    changed = {name: value for name, value in wordings["best"].items() if value != wordings["before"][name]}
+    assert own(run, tool) == {"mode": "hybrid", "fusion": "cc", "loanwords": True, **changed}
+    assert done["wordings"] == wordings
+    again = tuned(run, tool)
+    assert (again["adopted"], again["wordings"]["before"]) == (False, wordings["best"])
+    assert own(run, tool) == {"mode": "hybrid", "fusion": "cc", "loanwords": True, **changed}
+    printed = run("tune", "--docs-dir", tool, "--dry-run").out
+    assert "These weights stay: no other weights" in printed
+
+
+def test_few_judged_questions_with_wordings_choose_no_weights(run: Run, docs: Path) -> None:
+    (docs / "long0.md").write_text("# Kyoto\n\nA temple.\n", encoding="utf-8")
+    assert run("reindex", "--docs-dir", docs).code == 0
+    judge_with_wordings(docs, ["A temple in Kyoto."], [["temple"]])
+    done = tuned(run, docs)
+    assert done["wordings"]["reason"] == "30 judged questions with other wordings are needed, and there are 1"
+    assert done["adopted"] is False
+    assert "These weights stay: 30 judged questions" in run("tune", "--docs-dir", docs).out
+
+
 def test_an_empty_tool_is_told_so(run: Run, docs: Path) -> None:
     assert run("reindex", "--docs-dir", docs).code == 0
     assert "too small" in tuned(run, docs)["reason"]

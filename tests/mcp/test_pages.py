@@ -60,6 +60,24 @@ def test_no_answer_exceeds_its_budget(docs: Path, open_docs: Opener, extract: st
         assert estimate_tokens(json.dumps(result.structured_content, ensure_ascii=False)) <= 1.3 * budget
 
 
+def test_other_wordings_do_not_swell_a_detailed_answer(docs: Path, open_docs: Opener) -> None:
+    for number in range(40):
+        write_document(docs, f"{number}.md", f"# 文書{number}\n\n索引の話のその{number}。")
+    shape = {
+        "query": "索引の話",
+        "top_k": 50,
+        "response_format": "detailed",
+        "passage": "索引は検索の仕組みの話である。",
+    }
+    shape["also"] = [f"索引という仕組みを{number}番目の言い方で尋ねるとこのような文になる" for number in range(5)]
+    for budget in (2000, 4000):
+        registry = ToolRegistry(partial(open_docs, BUNKO_SERVE_MAX_RESULT_TOKENS=str(budget)), folder=str(docs))
+        structured = structure_of(call(registry, "search", shape))
+        assert len(structured["results"][0]["explain"]["wordings"]) == 7
+        tokens = estimate_tokens(json.dumps(structured, ensure_ascii=False))
+        assert 0.6 * budget <= tokens <= 1.3 * budget
+
+
 def test_a_query_as_long_as_a_page_does_not_swell_the_answer(docs: Path, open_docs: Opener) -> None:
     words = [
         f"{place}の{thing}"

@@ -12,6 +12,7 @@ import pytest
 
 from bunko.interfaces.mcp.server import describe_tool
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.interfaces.tools.search_tool import WORDING_PARAMS, WORDINGS_ADVICE
 from bunko.interfaces.tools.tool import ToolDefinition
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 from bunko.library.library import Library
@@ -86,6 +87,22 @@ def test_all_toolsets_with_five_folders_cost_at_most_3450_tokens(five_folders: L
     assert tools.keys() > FOLDERS.keys()
     # The estimate counts the punctuation of JSON too high by a third; tests/slow counts with real vocabularies.
     assert estimate_tokens(compact(list(tools.values()))) <= 3450 * 1.3
+
+
+def test_other_wordings_cost_at_most_120_tokens_a_tool(five_folders: Library) -> None:
+    tools = {name: tool for name, tool in list_all_tools(five_folders).items() if "also" in properties(tool)}
+    assert {"search", "query_memos", "rag_search", *FOLDERS} <= set(tools)
+    for tool in tools.values():
+        plain = json.loads(compact(tool))
+        plain["description"] = plain["description"].replace(WORDINGS_ADVICE, "")
+        for param in WORDING_PARAMS:
+            del properties(plain)[param.name]
+        assert estimate_tokens(compact(tool)) - estimate_tokens(compact(plain)) <= 120
+
+
+def properties(tool: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = tool["inputSchema"]["properties"]
+    return found
 
 
 def test_the_output_schema_of_a_folder_is_a_small_part_of_what_it_costs(five_folders: Library) -> None:

@@ -68,8 +68,23 @@ def test_filters_are_in_the_address_and_in_the_form(
         assert re.search(rf'name="{name}" value="{re.escape(value)}"|value="{re.escape(value)}" selected', reply.text)
 
 
+def test_other_wordings_are_in_the_address_and_in_the_form(browser: TestClient) -> None:
+    alone = browser.get("/", params={"q": "telescope"}).text
+    assert re.findall(r'name="(?:also|passage)" value="([^"]*)"', alone) == ["", "", ""]
+    wordings = {"also": ["鏡の手入れ", "鏡を磨く"], "passage": "鏡は布で磨く。"}
+    text = browser.get("/", params={"q": "telescope", **wordings, "why": "1"}).text
+    fields = re.findall(r'name="(?:also|passage)" value="([^"]*)"', text)
+    assert fields == ["鏡の手入れ", "鏡を磨く", "", "鏡は布で磨く。"]
+    assert names(text) != names(alone)
+    assert "What each wording adds" in text
+    beside = unescape(re.findall(r'data-beside="([^"]*)"', text)[0])
+    assert quote("鏡を磨く") in beside
+    many = browser.get("/", params={"q": "telescope", "also": list("abcdef")}).text
+    assert re.findall(r'name="also" value="([^"]*)"', many) == list("abcdef")
+
+
 def test_fields_that_a_form_sends_empty_say_nothing(browser: TestClient) -> None:
-    reply = browser.get("/?q=mirror&tool=&mode=&tag=&since=&until=&path=")
+    reply = browser.get("/?q=mirror&tool=&mode=&tag=&since=&until=&path=&also=&also=&passage=")
     assert reply.status_code == 200
     assert "Mirror" in names(reply.text)
 

@@ -168,6 +168,34 @@ def test_a_model_that_is_away_is_replaced_by_quotes_and_the_log_alone_says_why(
     assert service.address in caplog.text
 
 
+def test_the_log_alone_says_why_a_question_has_no_other_wordings(
+    open_slack_library: Callable[..., Library],
+    slack: SlackService,
+    service: ChatService,
+    site: Site,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    environ = {**with_model(service), "BUNKO_CRAWL_ALLOWED_HOSTS": site.host, "BUNKO_REWRITE_ENABLED": "true"}
+    library = open_slack_library(**environ)
+    add_page(library, site.url("/backup"))
+
+    def reply(request: Request) -> Reply:
+        if not request.get("stream"):
+            return Reply(status=404, error="no such model")
+        is_shown = "30日間保存する" in str(request["messages"][-1]["content"])
+        return Reply("バックアップは30日間保存する。[1]" if is_shown else "バックアップは10年間保存する。")
+
+    service.script = reply
+    with running_bot(library) as sender:
+        sender.mention(QUESTION)
+        [message] = slack.wait_for(1)
+    assert "バックアップは30日間保存する。" in blocks(message)
+    assert [request.get("stream") for request in service.requests] == [True, None, True]
+    assert "no such model" not in json.dumps(message, ensure_ascii=False)
+    assert service.address not in json.dumps(message)
+    assert "The query was not rewritten." in caplog.text
+
+
 def test_with_the_tools_off_the_model_answers_alone_and_nothing_is_quoted(
     open_slack_library: Callable[..., Library], slack: SlackService, service: ChatService, site: Site
 ) -> None:

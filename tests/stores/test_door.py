@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import sqlite3
 import stat
 from pathlib import Path
 
 import pytest
 
 from bunko import stores
-from bunko.errors import LibraryError, SettingsError, UnknownName
+from bunko.errors import LibraryDamaged, LibraryError, SettingsError, UnknownName
 from bunko.library.opening.open import open_library
 from bunko.library.opening.paths import locate_library, paths_for_folder
 from bunko.library.tools.names import tool_names
@@ -78,6 +79,22 @@ def test_the_folder_of_a_library_in_memory_goes_with_its_store() -> None:
         del store
         gc.collect()
         assert not folder.exists()
+
+
+def test_errors_of_a_library_in_memory_do_not_name_its_folder() -> None:
+    store = stores.build("memory", Path())
+    folder = str(store.address.location.parent)
+    connection = sqlite3.connect(store.address.location)
+    connection.execute("DROP TABLE tools")
+    connection.close()
+    with pytest.raises(LibraryDamaged, match="memory is not a readable library") as damage:
+        store.tools.all()
+    store.close()
+    with pytest.raises(LibraryError, match="memory is closed") as closed:
+        store.generation()
+    for error in (damage.value, closed.value):
+        assert folder not in error.message + error.hint
+        assert "Delete memory" not in error.hint
 
 
 def test_a_library_in_memory_is_never_there_before_it_is_opened(tmp_path: Path) -> None:

@@ -262,10 +262,11 @@ def test_doctor_and_status_say_what_to_do_about_a_library_that_cannot_be_used(
 
 
 def test_an_error_of_sqlite_that_has_no_name_says_what_to_do_without_doctor(tmp_path: Path) -> None:
-    with pytest.raises(LibraryError, match="unknown error") as caught, translate_errors(tmp_path / "library.db"):
+    path = tmp_path / "library.db"
+    with pytest.raises(LibraryError, match="unknown error") as caught, translate_errors(path, str(path)):
         raise sqlite3.OperationalError("unknown error")
     assert "run the same command again" in caught.value.hint
-    assert f"Delete {tmp_path / 'library.db'}" in caught.value.hint
+    assert f"Delete {path}" in caught.value.hint
     assert "doctor" not in caught.value.hint
 
 

@@ -15,7 +15,7 @@ from bunko.search.request import RankRequest
 from bunko.types import Tool
 
 MEASURE = "ndcg@10"
-_DEPTH = 10
+DEPTH = 10
 # More queries would let a reader wait; the first ones are enough to see a change.
 _MAX_QUERIES = 200
 
@@ -58,18 +58,23 @@ class SettingsMeter:
         )
 
     def _values(self, request: RankRequest) -> list[float]:
-        (measures,) = self._search.measure_queries([SearchConfig(request, _DEPTH, _DEPTH)])
+        (measures,) = self._search.measure_queries([SearchConfig(request, DEPTH, DEPTH)])
         return [values[MEASURE] for values in measures if MEASURE in values]
 
 
 def build_meter(library: Library, tool: Tool) -> SettingsMeter | None:
     """Return a meter for a tool, or None if nobody has judged answers about it."""
+    queries = judged_queries(library, tool)
+    return SettingsMeter(library, tool, queries) if queries else None
+
+
+def judged_queries(library: Library, tool: Tool) -> tuple[JudgedQuery, ...]:
+    """Return the judged questions of a tool that its documents answer, at most two hundred."""
     path = default_file(library, tool)
     if not path.exists():
-        return None
+        return ()
     try:
         uris = set(library.documents.stored.fingerprints(tool.id))
-        queries = tuple(query for query in load_queries(path, uris, []) if query.is_answerable)[:_MAX_QUERIES]
+        return tuple(query for query in load_queries(path, uris, []) if query.is_answerable)[:_MAX_QUERIES]
     except BunkoError:  # a file that cannot be read is reported by the commands that write it
-        return None
-    return SettingsMeter(library, tool, queries) if queries else None
+        return ()

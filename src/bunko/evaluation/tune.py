@@ -16,12 +16,14 @@ from bunko.evaluation.cached_search import CachedSearch, SearchConfig, embed_que
 from bunko.evaluation.compare import Difference, compare
 from bunko.evaluation.known_items import NAMES, TOPICS, KnownItem, MentionFinder, known_items, split_by_document
 from bunko.evaluation.query_variants import VARIANT_KINDS
+from bunko.evaluation.wording_weights import WEIGHT_NAMES, Weights, WordingTuning, tune_wordings
 from bunko.library.library import Library
 from bunko.runtime.observer import NO_OBSERVER, Observer
-from bunko.search.request import RankRequest
+from bunko.search.request import RankRequest, tool_search_settings
 from bunko.settings.schema import SearchSection
 from bunko.types import Tool
 from bunko.types.ranking import OPTIONS
+from bunko.types.records import ChunkRow
 
 MEASURE = "ndcg@10"
 # As many chunks as people look at; hybrid fuses the same 30 candidates for 10 results as for the usual five.
@@ -71,47 +73,73 @@ class Tuning:
     kind_scores: list[KindScore] = field(default_factory=list)
     family_scores: list[KindScore] = field(default_factory=list)  # the same queries, by what they are generated from
     defaults: SearchOptions = field(default_factory=dict)  # the options of a tool without its own search settings
-    reason: str = ""  # why nothing should change; empty: the tool should use the best options
+    reason: str = ""  # why these options should not change; empty: the tool should use the best ones
+    wordings: WordingTuning | None = None  # None: no judged question of the tool has other wordings
+    default_weights: Weights = field(default_factory=dict)  # of wordings, in the settings
+
+    @property
+    def has_better_weights(self) -> bool:
+        """Return whether the best weights of wordings should be adopted."""
+        return self.wordings is not None and not self.wordings.reason
 
     @property
     def is_better(self) -> bool:
-        """Return whether the best options should be adopted."""
-        return not self.reason
+        """Return whether the best options, or the best weights of wordings, should be adopted."""
+        return not self.reason or self.has_better_weights
 
     @property
     def tool_options(self) -> SearchOptions:
-        """Return the options to store on the tool; empty if they equal the library's settings."""
-        best = relevant_options(self.best)
-        return {} if self.defaults and best == relevant_options(self.defaults) else best
+        """Return the options to store on the tool, without those that equal the library's settings."""
+        own = tool_search_settings(self.tool.options.search)
+        weights = {name: own.pop(name) for name in WEIGHT_NAMES if name in own}
+        if self.wordings is not None and self.has_better_weights:
+            weights = {name: value for name, value in self.wordings.best.items() if value != self.default_weights[name]}
+        if not self.reason:
+            own = relevant_options(self.best)
+            if self.defaults and own == relevant_options(self.defaults):
+                own = {}
+        return own | weights
 
 
 def tune_tool(library: Library, name: str, *, observer: Observer = NO_OBSERVER) -> Tuning:
-    """Try search settings on queries generated from a tool's text; the tool itself is not changed."""
+    """Try search settings on queries generated from a tool's text, and the weights of wordings on judged questions.
+
+    The tool itself is not changed.
+    """
     chunks = library.maintenance.sample_chunks(name, _SAMPLE_CHUNKS)
     tool = library.resolve_tool(name)
     with library.storage.read_transaction():
-        mention_finder = MentionFinder(library.documents.stored, library.index_view([tool.id]))
-        items = known_items(chunks, mention_finder.find_mentions, limit=_MAX_QUERIES)
-        first, second = split_by_document(items)
-        current = _current_options(library, tool)
-        tuning = Tuning(tool, current, best=current)
-        tuning.query_counts = len(first), len(second)
-        tuning.document_counts = _count_documents(first), _count_documents(second)
-        kind_counts = Counter(item.query.kind for item in (*first, *second))
-        tuning.queries_by_kind = {kind: kind_counts[kind] for kind in VARIANT_KINDS if kind_counts[kind]}
-        if min(tuning.document_counts) < _MIN_DOCUMENTS:
-            tuning.reason = (
-                f"{tool.name} is too small to tune: questions could be generated about {sum(tuning.document_counts)}"
-                f" of its documents, and each half needs at least {_MIN_DOCUMENTS}"
-            )
-            return tuning
-        defaults = _default_options(library, tool)
-        tuning.defaults = defaults[0]
-        _choose_options(tuning, defaults, _QueryScorer(library, tool, first), observer)
-        if tuning.best == tuning.current:
-            tuning.reason = "no other settings answer the first half of the questions better than the current ones"
-            return tuning
-        _confirm_choice(tuning, _QueryScorer(library, tool, second))
+        tuning = _tune_options(library, tool, chunks, observer)
+        ranking = library.build_request("").ranking
+        tuning.default_weights = {name: getattr(ranking, name) for name in WEIGHT_NAMES}
+        request = _with_options(_base_request(library, tool), tuning.current if tuning.reason else tuning.best)
+        tuning.wordings = tune_wordings(library, tool, request, observer=observer)
+    return tuning
+
+
+def _tune_options(library: Library, tool: Tool, chunks: Sequence[ChunkRow], observer: Observer) -> Tuning:
+    mention_finder = MentionFinder(library.documents.stored, library.index_view([tool.id]))
+    items = known_items(chunks, mention_finder.find_mentions, limit=_MAX_QUERIES)
+    first, second = split_by_document(items)
+    current = _current_options(library, tool)
+    tuning = Tuning(tool, current, best=current)
+    tuning.query_counts = len(first), len(second)
+    tuning.document_counts = _count_documents(first), _count_documents(second)
+    kind_counts = Counter(item.query.kind for item in (*first, *second))
+    tuning.queries_by_kind = {kind: kind_counts[kind] for kind in VARIANT_KINDS if kind_counts[kind]}
+    if min(tuning.document_counts) < _MIN_DOCUMENTS:
+        tuning.reason = (
+            f"{tool.name} is too small to tune: questions could be generated about {sum(tuning.document_counts)}"
+            f" of its documents, and each half needs at least {_MIN_DOCUMENTS}"
+        )
+        return tuning
+    defaults = _default_options(library, tool)
+    tuning.defaults = defaults[0]
+    _choose_options(tuning, defaults, _QueryScorer(library, tool, first), observer)
+    if tuning.best == tuning.current:
+        tuning.reason = "no other settings answer the first half of the questions better than the current ones"
+        return tuning
+    _confirm_choice(tuning, _QueryScorer(library, tool, second))
     return tuning
 
 
@@ -195,6 +223,11 @@ def _with_options(request: RankRequest, options: SearchOptions) -> RankRequest:
     return replace(request, mode=options["mode"], ranking=ranking)
 
 
+def _base_request(library: Library, tool: Tool) -> RankRequest:
+    """Return what tried options are added to: they replace the tool's own; what they lack is that of the settings."""
+    return _with_options(library.build_request("", tools=[tool]), _tuned_options(library.build_request("")))
+
+
 def _current_options(library: Library, tool: Tool) -> SearchOptions:
     """Return the options that searches of a tool use now."""
     options = _tuned_options(library.build_request("", tools=[tool]))
@@ -264,9 +297,7 @@ class _QueryScorer:
 
     def __init__(self, library: Library, tool: Tool, items: Sequence[KnownItem]) -> None:
         self.items, queries = items, [item.query for item in items]
-        # Tried options replace the tool's own; a weight that is not set falls back to the settings.
-        default_options = _tuned_options(library.build_request(""))
-        self._request = _with_options(library.build_request("", tools=[tool]), default_options)
+        self._request = _base_request(library, tool)
         embedder = library.embedder_of(tool)
         self.has_vectors = embedder is not None
         vectors = embed_queries(embedder, queries, batch_size=_EMBED_BATCH) if embedder is not None else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # A long query may match many terms, and a document may have any number of tags; a model needs this many.
 MAX_TERMS = 8
 MAX_TAGS = 20
-_WORDING_CHARS = 30  # for a model, which has written it
+WORDING_CHARS = 30  # for a model, which has written it
 _UNITS = 10_000  # scores are shown with four decimals
 _CONCISE_FIELDS = ("note", "rewritten", "next_cursor", "summary", "notices")
 _NOT_LETTERS = re.compile(r"[\W_]+")
@@ -320,7 +320,7 @@ def explanation_to_dict(explanation: Explanation, score: float, *, max_terms: in
         WordingFields.fill(wording, added=rounded) for wording, rounded in zip(explanation.wordings, added, strict=True)
     ]
     if max_terms is not None:
-        wordings = [wording | {"text": wording["text"][:_WORDING_CHARS]} for wording in wordings]
+        wordings = [wording | {"text": wording["text"][:WORDING_CHARS]} for wording in wordings]
         shown = replace(explanation, terms=explanation.terms[:max_terms], expansions=explanation.expansions[:max_terms])
         return ReasonFields.fill(shown, wordings=wordings or None)
     points = round_to_sum([part.points for part in explanation.parts], explanation.explained_score(score))

@@ -27,6 +27,7 @@ class Rewriting(NamedTuple):
 
 
 NOT_REWRITTEN = Rewriting()
+NOT_REWRITTEN_NOTICE = "The query was not rewritten."  # its reason follows
 
 
 def rewrite_query(query: str, chat: ChatModel, cache: AnswerCache) -> tuple[Rewriting, str]:
@@ -40,10 +41,10 @@ def rewrite_query(query: str, chat: ChatModel, cache: AnswerCache) -> tuple[Rewr
         try:
             answer = chat.ask(_SYSTEM_PROMPT, clean_query)
         except RemoteFailure as failure:
-            return NOT_REWRITTEN, f"The query was not rewritten. {describe_failure(chat, failure)}"
+            return NOT_REWRITTEN, f"{NOT_REWRITTEN_NOTICE} {describe_failure(chat, failure)}"
     rewriting, problem = _parse(answer or "", clean_query)
     if problem:
-        return NOT_REWRITTEN, f"The query was not rewritten. {chat.label} {problem}."
+        return NOT_REWRITTEN, f"{NOT_REWRITTEN_NOTICE} {chat.label} {problem}."
     if is_new:
         cache.put(key, answer or "")
     return rewriting, ""

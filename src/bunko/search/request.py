@@ -22,7 +22,7 @@ MAX_QUERY_CHARS = 2000
 # Rows that each arm contributes to a fusion: with fewer, one outlier changes the normalisation.
 _MIN_FETCH = 30
 # As many other wordings as anybody has ideas; each costs about as much as the query.
-_MAX_WORDINGS = 5
+MAX_WORDINGS = 5
 # The most hits that a search returns.
 MAX_HITS = 1000
 
@@ -137,7 +137,7 @@ def clean_wordings(query: str, also: Sequence[str], passage: str) -> tuple[Wordi
         if folded and folded not in seen and len(text) <= MAX_QUERY_CHARS:
             seen.add(folded)
             wordings.append(wording._replace(text=text))
-    return (*[w for w in wordings if w.kind == "also"][:_MAX_WORDINGS], *[w for w in wordings if w.kind == "passage"])
+    return (*[w for w in wordings if w.kind == "also"][:MAX_WORDINGS], *[w for w in wordings if w.kind == "passage"])
 
 
 def _fold(text: str) -> str:

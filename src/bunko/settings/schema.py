@@ -200,7 +200,10 @@ class MemosSection(RankingSection, declared=ranking_settings("memos")):
 class RewriteSection(Section):
     """How a chat model rewrites a query before the search."""
 
-    enabled: bool = setting(False, "Rewrite the queries of bunko search and query_memos by default")
+    enabled: bool = setting(
+        False,
+        "Rewrite queries of bunko search and query_memos, and questions, by default",
+    )
     model: str | None = setting(None, "Model to use. Not set: chat.model")
     max_tokens: int = setting(200, "Maximum length of the answer, in tokens", low=1)
     temperature: float | None = setting(0.0, "Sampling temperature. Not set: the default of the server", high=2)

@@ -19,8 +19,8 @@ class Memory(Sqlite):
 
     def __init__(self) -> None:
         folder = TemporaryFolder("bunko-library-")
-        super().__init__(folder.path / "library.db")
-        self.kind, self.location, self.is_persistent = "memory", "memory", False
+        super().__init__(folder.path / "library.db", location="memory")
+        self.kind, self.is_persistent = "memory", False
         self.engine = "memory"
         self._finalizer = weakref.finalize(self, _end, self._database, folder)
 

@@ -23,7 +23,7 @@ from bunko.llm.client import describe_failure
 from bunko.llm.turns import ChatServer
 from bunko.runtime.observer import Observer
 from bunko.runtime.remote import RemoteEndpoint, RemoteFailure
-from bunko.search.request import SearchRequest
+from bunko.search.request import MAX_WORDINGS, SearchRequest
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence, CitationState
 
 _log = logging.getLogger("bunko.chat")
@@ -89,6 +89,7 @@ class Answerer:
             offers_tools=self._library.settings.mcp.enabled,
             library_servers=self.tools.library_servers,
             useless_tools=self._useless_tools(),
+            find_wordings=self._find_wordings,
         )
 
     def _useless_tools(self) -> Sequence[str]:
@@ -136,6 +137,14 @@ class Answerer:
     def _request(self, question: str) -> SearchRequest:
         tool = self._names[0] if len(self._names) == 1 else self._names or None
         return SearchRequest(question, tool, refresh=self._refresh)
+
+    async def _find_wordings(self, question: str) -> tuple[Mapping[str, Any], str]:
+        """Return other wordings of a question and a passage, if the settings let a model rewrite queries."""
+        rewriting, notice = await self._in_thread(self._library.answers.rewrite_question, question)
+        if rewriting is None or not rewriting.words:
+            return {}, notice
+        passage = {"passage": rewriting.passage} if rewriting.passage else {}
+        return {"also": [rewriting.words, *rewriting.also][:MAX_WORDINGS], **passage}, notice
 
     async def _quote(self, question: str, *reasons: str) -> CheckedAnswer:
         """Answer with sentences of the documents; the reasons say why the model does not answer."""

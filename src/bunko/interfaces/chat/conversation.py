@@ -29,6 +29,8 @@ SEARCH_TOOLS = ("search", "rag_search")  # for models that cannot call tools, or
 
 Permission = Literal["yes", "ask", "no"]
 Confirm = Callable[[str, Mapping[str, Any]], Awaitable[bool]]
+# Returns the arguments of a search for other wordings of a question, and a notice.
+FindWordings = Callable[[str], Awaitable[tuple[Mapping[str, Any], str]]]
 
 
 class ChatModelServer(Protocol):
@@ -117,10 +119,12 @@ class Conversation:
         offers_tools: bool = True,  # False: the library is searched once for each question
         library_servers: Collection[str] = (),  # servers that are this library itself
         useless_tools: Collection[str] = (),  # tools of these servers that are not offered
+        find_wordings: FindWordings | None = None,  # for a search of the question itself
     ) -> None:
         self._model, self._tools, self._limits = model, tools, limits
         self._allowed_tools, self._confirmed_tools = allowed_tools, confirmed_tools
         self._library_servers, self.useless_tools = library_servers, useless_tools
+        self._find_wordings = find_wordings
         self.exchanges: list[Exchange] = []
         self._sources = ShownSources()
         self._offers_tools = self._can_call_tools = offers_tools
@@ -235,8 +239,14 @@ class Conversation:
         self, question: str, offered: Mapping[str, OfferedTool], events: ChatEvents, reply: ChatReply
     ) -> str:
         """Return the results of a search for the question itself."""
-        events.on_call(reply.search_tool, {"query": question})
-        call = RequestedCall("", reply.search_tool, json.dumps({"query": question}))
+        arguments: dict[str, Any] = {"query": question}
+        parameters = offered[reply.search_tool].tool.input_schema.get("properties") or {}
+        if self._find_wordings is not None and "also" in parameters:
+            wordings, notice = await self._find_wordings(question)
+            arguments |= wordings
+            reply.notices += [notice] if notice else []
+        events.on_call(reply.search_tool, arguments)
+        call = RequestedCall("", reply.search_tool, json.dumps(arguments))
         return await self._run_call(call, offered, events, reply)
 
     async def _take_turns(

@@ -11,7 +11,7 @@ from starlette.datastructures import QueryParams
 
 from bunko.interfaces.api.requests import parse_query
 from bunko.interfaces.api.routes.search import Name, SearchQuery
-from bunko.search.request import SearchRequest
+from bunko.search.request import MAX_WORDINGS, SearchRequest
 from bunko.types.ranking import OPTIONS
 
 RESULTS_OF_A_PAGE = 10
@@ -43,6 +43,12 @@ class PageQuery(SearchQuery):
     def has_filter(self) -> bool:
         """Whether it has a filter that is not always visible."""
         return bool(self.tag or self.since or self.until or self.path)
+
+    @property
+    def also_fields(self) -> list[str]:
+        """The other wordings, and empty fields for more."""
+        count = max(2, min(len(self.also) + 1, MAX_WORDINGS), len(self.also))
+        return [*self.also, *[""] * (count - len(self.also))]
 
     def page_request(self, *, explain: bool) -> SearchRequest:
         """Return what the library is asked for a page of results."""

@@ -14,6 +14,7 @@ from bunko.interfaces.chat.setup import ChatTools
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.slack.rights import Sender
 from bunko.library.library import Library
+from bunko.llm.rewrite import NOT_REWRITTEN_NOTICE
 from bunko.types.access import Rights
 from bunko.types.answers import CheckedAnswer
 
@@ -49,6 +50,9 @@ class ThreadAnswers:
                 _log.warning("%s", notice)
             # Everyone in Slack reads this: no address, and nothing of what the server says about the key.
             answer.notices = [self._messages.say("model_failed", model=self._model.label)]
+        for notice in [notice for notice in answer.notices if notice.startswith(NOT_REWRITTEN_NOTICE)]:
+            _log.warning("%s", notice)  # for the same reason
+            answer.notices.remove(notice)
         if not answer.model and not can_search:  # the tools are off, so that nothing may be quoted either
             return None
         return answer

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces.serialize import MAX_TAGS, MAX_TERMS, page_to_concise_dict, page_to_dict, resource_address
+from bunko.interfaces.serialize import (
+    MAX_TAGS,
+    MAX_TERMS,
+    WORDING_CHARS,
+    page_to_concise_dict,
+    page_to_dict,
+    resource_address,
+)
 from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
 from bunko.interfaces.tools.tool import ARRAY, INTEGER, STRING, DocumentLink, ToolReply, object_schema
 from bunko.search.paging import PageItem
@@ -22,6 +29,7 @@ SEARCH_OUTPUT = object_schema(
 )
 # Tokens for the field names and numbers of a result in the structured form, which is the longer one.
 _CONCISE_OVERHEAD_TOKENS, _DETAILED_OVERHEAD_TOKENS = 60, 240
+_WORDING_TOKENS = 35  # of what a wording adds to a result, besides its text
 
 
 def overhead_tokens(passage: Passage, *, detailed: bool) -> int:
@@ -30,12 +38,13 @@ def overhead_tokens(passage: Passage, *, detailed: bool) -> int:
     if not detailed:
         return _CONCISE_OVERHEAD_TOKENS + location
     explanation = passage.hit.explanation
-    term_count = (
-        min(MAX_TERMS, len(explanation.terms)) + 2 * min(MAX_TERMS, len(explanation.expansions)) if explanation else 0
-    )
-    return (
-        _DETAILED_OVERHEAD_TOKENS + location + 8 * term_count + estimate_tokens(" ".join(passage.hit.tags[:MAX_TAGS]))
-    )
+    tokens = _DETAILED_OVERHEAD_TOKENS + location + estimate_tokens(" ".join(passage.hit.tags[:MAX_TAGS]))
+    if explanation:
+        tokens += 8 * (min(MAX_TERMS, len(explanation.terms)) + 2 * min(MAX_TERMS, len(explanation.expansions)))
+        tokens += sum(
+            _WORDING_TOKENS + estimate_tokens(wording.text[:WORDING_CHARS]) for wording in explanation.wordings
+        )
+    return tokens
 
 
 def search_reply(page: Page, *, detailed: bool, several_tools: bool) -> ToolReply:

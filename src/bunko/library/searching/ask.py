@@ -16,7 +16,7 @@ from bunko.library.tools.build_config import ToolConfig
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.remote import RemoteFailure
 from bunko.search.passages import Passage, display_label
-from bunko.search.request import SearchRequest
+from bunko.search.request import MAX_QUERY_CHARS, SearchRequest
 from bunko.settings import Settings
 from bunko.types.answers import (
     AnswerSource,
@@ -29,6 +29,7 @@ from bunko.types.answers import (
 
 if TYPE_CHECKING:
     from bunko.answers.ask import Writer
+    from bunko.llm.rewrite import Rewriting
 
 # More passages of one document leave no room for others that say it differently.
 _PER_DOCUMENT = 3
@@ -81,6 +82,10 @@ class Asker:
         answer = self._searcher.answer(replace(request, operators=False), observer=observer)
         passages = self._searcher.passages(answer.hits, "chunk", join_chunks=False)
         return [_to_source(number, passage) for number, passage in enumerate(passages, 1)], answer.notices
+
+    def rewrite_question(self, question: str) -> tuple[Rewriting | None, str]:
+        """Return a question as a chat model rewrites it, None unless the settings let it, and a notice."""
+        return self._chat_models.rewrite_query(question[:MAX_QUERY_CHARS], None)
 
     def verify(
         self,

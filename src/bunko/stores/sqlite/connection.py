@@ -68,13 +68,13 @@ class SqliteConnection(sqlite3.Connection):
 
 
 class SqliteDatabase:
-    """A SQLite file with a connection for each thread that reads, and one to write."""
+    """A SQLite file with a connection for each thread that reads, and one to write; errors name its location."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path, self.location = path, str(path)
+    def __init__(self, path: Path, *, read_only: bool = False, location: str = "") -> None:
+        self.path, self.location = path, location or str(path)
         self._read_only = read_only
         self._write_lock = threading.RLock()
-        with translate_errors(path), ExitStack() as opened:
+        with translate_errors(path, self.location), ExitStack() as opened:
             if not read_only:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             guard.check_journal(path)
@@ -146,20 +146,20 @@ class SqliteDatabase:
         version = self._read_number("PRAGMA user_version")
         if version == 0 and is_empty:
             if self._read_only:
-                raise LibraryError(f"{self.path} is an empty file", hint="Import documents first: bunko reindex.")
+                raise LibraryError(f"{self.location} is an empty file", hint="Import documents first: bunko reindex.")
             return None
         if self._read_number("PRAGMA application_id") != schema.APPLICATION_ID:
             raise LibraryDamaged(
-                f"{self.path} is a SQLite database, but not a bunko library",
+                f"{self.location} is a SQLite database, but not a bunko library",
                 hint="Name another file or folder with --database or --library.",
             )
         if version > schema.VERSION:
             raise LibraryTooNew(
-                f"{self.path} was made by a newer bunko (schema {version}, this one knows {schema.VERSION})",
+                f"{self.location} was made by a newer bunko (schema {version}, this one knows {schema.VERSION})",
                 hint="Upgrade bunko (pip install -U bunko), or name another library with --library.",
             )
         if version < min(schema.MIGRATIONS):
-            raise LibraryDamaged(f"{self.path} does not say which schema it has", hint=rebuild_hint(self.path))
+            raise LibraryDamaged(f"{self.location} does not say which schema it has", hint=rebuild_hint(self.location))
         with self._readers.connection() as reader:
             guard.check_schema(self.path, reader, is_complete=version == schema.VERSION)
         return version
@@ -177,7 +177,7 @@ class SqliteDatabase:
         if self._read_only:
             command = shlex.join(["bunko", "status", "--database", str(self.path)])
             raise LibraryReadOnly(
-                f"{self.path} has the older schema {version} and is open for reading only",
+                f"{self.location} has the older schema {version} and is open for reading only",
                 hint=f"Upgrade it first, as a user who can write to it: {command}",
             )
         self._back_up(version)
@@ -224,10 +224,10 @@ class SqliteDatabase:
         """Run the block in one transaction, waiting for other writers."""
         if self._read_only:
             raise LibraryReadOnly(
-                f"{self.path} is open for reading only",
+                f"{self.location} is open for reading only",
                 hint="Check that you may write to it; in Python, open it without read_only.",
             )
-        with self._write_lock, translate_errors(self.path):
+        with self._write_lock, translate_errors(self.path, self.location):
             try:
                 self._writer.execute("BEGIN IMMEDIATE")  # inside try: Ctrl-C may arrive right after it
                 if not is_move:
@@ -251,7 +251,7 @@ class SqliteDatabase:
             return False
         writer = self._writer
         try:
-            with translate_errors(self.path):
+            with translate_errors(self.path, self.location):
                 writer.execute("PRAGMA busy_timeout = 0")
                 writer.execute("PRAGMA synchronous = NORMAL")
                 try:
@@ -276,7 +276,7 @@ class SqliteDatabase:
 
     def read_transaction(self) -> AbstractContextManager[None]:
         """Read everything inside the block from one state, unaffected by concurrent writes; each thread has its own."""
-        return ReadTransaction(self._readers, self.path)
+        return ReadTransaction(self._readers, self.path, self.location)
 
     def rows(
         self, query: str, values: Sequence[Any] = (), *, types: Sequence[ColumnType] = ()
@@ -285,20 +285,20 @@ class SqliteDatabase:
 
         A column of SQLite holds values of any type, so in a damaged or forged file they may not be of `types`.
         """
-        with translate_errors(self.path):
+        with translate_errors(self.path, self.location):
             rows = self._readers.fetch_all(query, values)
         for column, allowed_types in zip(zip(*rows, strict=True), types, strict=False):
             if not allowed_types.issuperset(map(type, column)):
-                raise LibraryDamaged(f"{self.path} has values of a wrong type", hint=rebuild_hint(self.path))
+                raise LibraryDamaged(f"{self.location} has values of a wrong type", hint=rebuild_hint(self.location))
         return rows
 
     def decode_values(self) -> AbstractContextManager[None]:
         """Raise an error of the block, which decodes stored values, as damage of the library."""
-        return translate_value_errors(self.path)
+        return translate_value_errors(self.location)
 
     def has_table(self, name: str) -> bool:
         """Return whether a table exists in the state of the current read transaction."""
-        with translate_errors(self.path), self._readers.connection() as reader:
+        with translate_errors(self.path, self.location), self._readers.connection() as reader:
             return reader.has_table(name)
 
     def clear_securely(self, name: str) -> None:
@@ -335,7 +335,7 @@ class SqliteDatabase:
 
     def check(self) -> str:
         """Return the problems found in the file, or an empty string."""
-        with translate_errors(self.path), self._readers.connection() as reader:
+        with translate_errors(self.path, self.location), self._readers.connection() as reader:
             problems = [str(row[0]) for row in reader.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
             tables = {str(row[0]) for row in reader.execute("PRAGMA foreign_key_check")}
         problems += [f"{table} refers to a row that does not exist" for table in sorted(tables)]

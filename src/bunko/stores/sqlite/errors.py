@@ -37,10 +37,10 @@ class translate_errors:  # noqa: N801
     """Raise errors of SQLite and the file system inside the block as library errors."""
 
     # A class, because a search enters a dozen of these blocks, and a generator takes longer.
-    __slots__ = ("_path",)
+    __slots__ = ("_location", "_path")
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, location: str) -> None:
+        self._path, self._location = path, location
 
     def __enter__(self) -> None:
         """Enter the block."""
@@ -51,16 +51,16 @@ class translate_errors:  # noqa: N801
             raise translation from error
 
     def _translate(self, error: BaseException) -> BunkoError | None:
-        path = self._path
+        location = self._location
         if isinstance(error, sqlite3.Error):
-            return _library_error(path, error)
+            return _library_error(self._path, location, error)
         if isinstance(error, UnicodeDecodeError):  # the message of an error of SQLite quotes damaged names
-            return LibraryDamaged(f"{path} is not a readable library: {error}", hint=rebuild_hint(path))
+            return LibraryDamaged(f"{location} is not a readable library: {error}", hint=rebuild_hint(location))
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return _disk_full_error(path)
+            return _disk_full_error(location)
         if isinstance(error, OSError):
             return LibraryReadOnly(
-                f"{path} cannot be used: {error.strerror or error}", hint="Choose another folder with --library."
+                f"{location} cannot be used: {error.strerror or error}", hint="Choose another folder with --library."
             )
         return None
 
@@ -68,10 +68,10 @@ class translate_errors:  # noqa: N801
 class translate_value_errors:  # noqa: N801
     """Raise errors of decoding stored values inside the block as damage of the library."""
 
-    __slots__ = ("_path",)
+    __slots__ = ("_location",)
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, location: str) -> None:
+        self._location = location
 
     def __enter__(self) -> None:
         """Enter the block."""
@@ -81,53 +81,53 @@ class translate_value_errors:  # noqa: N801
         if isinstance(error, _DECODING_ERRORS):
             # Without the message, which quotes the value: an assistant would read the text of a stranger.
             raise LibraryDamaged(
-                f"{self._path} has values that bunko did not write", hint=rebuild_hint(self._path)
+                f"{self._location} has values that bunko did not write", hint=rebuild_hint(self._location)
             ) from error
 
 
-def _library_error(path: Path, error: sqlite3.Error) -> BunkoError:
+def _library_error(path: Path, location: str, error: sqlite3.Error) -> BunkoError:
     name = getattr(error, "sqlite_errorname", "") or ""
     text = _SCHEMA_NAME.sub("", str(error))
     if name.startswith("SQLITE_FULL") or "disk is full" in text or _is_disk_full(path, name):
-        return _disk_full_error(path)
+        return _disk_full_error(location)
     if name.startswith(("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")):
         return DiskFull(
-            f"{path} cannot grow: {text}",
+            f"{location} cannot grow: {text}",
             hint="Check the disk quota, the file size limit (ulimit -f) and the health of the disk, then run the same"
             " command again. Existing data is not affected.",
         )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LibraryBusy(
-            f"Another process has been writing {path} for more than {BUSY_SECONDS:.0f} seconds",
+            f"Another process has been writing {location} for more than {BUSY_SECONDS:.0f} seconds",
             hint="Wait until it has finished, then try again.",
         )
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
         if not path.exists() and "unable to open" in text and os.access(path.parent, os.W_OK):
-            return LibraryError(f"There is no library at {path}", hint="Import documents first: bunko reindex.")
+            return LibraryError(f"There is no library at {location}", hint="Import documents first: bunko reindex.")
         return LibraryReadOnly(
-            f"{path} cannot be opened for writing: {text}",
+            f"{location} cannot be opened for writing: {text}",
             hint="Check the permissions of the folder, or choose another one with --library or --data-dir.",
         )
     if isinstance(error, sqlite3.ProgrammingError) and "closed database" in text:
-        return LibraryError(f"{path} is closed", hint="Open the library again, and close it when you are done.")
+        return LibraryError(f"{location} is closed", hint="Open the library again, and close it when you are done.")
     if name.startswith("SQLITE_NOTADB"):
         # The path may be a mistake, and the file one of the user's own.
         return LibraryDamaged(
-            f"{path} is not a readable library: {text}",
-            hint=f"If it is one of your own files, keep it and give another path. Otherwise: {rebuild_hint(path)}",
+            f"{location} is not a readable library: {text}",
+            hint=f"If it is one of your own files, keep it and give another path. Otherwise: {rebuild_hint(location)}",
         )
     if name.startswith("SQLITE_CORRUPT") or any(message in text for message in _DAMAGE_MESSAGES):
-        return LibraryDamaged(f"{path} is not a readable library: {text}", hint=rebuild_hint(path))
+        return LibraryDamaged(f"{location} is not a readable library: {text}", hint=rebuild_hint(location))
     # Any command can fail this way, `bunko doctor` too, so the hint must not name it.
     return LibraryError(
-        f"{path}: {text}",
-        hint=f"Check the disk and run the same command again. If it still fails, start over. {rebuild_hint(path)}",
+        f"{location}: {text}",
+        hint=f"Check the disk and run the same command again. If it still fails, start over. {rebuild_hint(location)}",
     )
 
 
-def _disk_full_error(path: Path) -> DiskFull:
+def _disk_full_error(location: str) -> DiskFull:
     return DiskFull(
-        f"The disk is full: cannot write {path}",
+        f"The disk is full: cannot write {location}",
         hint="Free some space, then run the same command again. Existing data is not affected.",
     )
 

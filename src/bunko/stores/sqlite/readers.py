@@ -27,16 +27,16 @@ class ReadTransaction(Generic[C]):
     """A block that reads everything from one state; a block inside a block of the same thread is part of it."""
 
     # A class, because every search enters several of these blocks, and a generator takes longer.
-    __slots__ = ("_path", "_readers", "connection")
+    __slots__ = ("_location", "_path", "_readers", "connection")
 
-    def __init__(self, readers: Readers[C], path: Path) -> None:
-        self._readers, self._path = readers, path
+    def __init__(self, readers: Readers[C], path: Path, location: str) -> None:
+        self._readers, self._path, self._location = readers, path, location
         self.connection: C | None = None  # of the outermost block, while it is open
 
     def __enter__(self) -> None:
         """Enter the block."""
         try:
-            with translate_errors(self._path):
+            with translate_errors(self._path, self._location):
                 self._readers.begin(self)
         except BaseException:
             self._readers.end(self)

@@ -26,10 +26,10 @@ class Sqlite(SqlStore):
     engine = f"SQLite {sqlite3.sqlite_version}"
     _database: SqliteDatabase
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.kind, self.location, self.is_persistent = "sqlite", str(path), True
+    def __init__(self, path: Path, *, read_only: bool = False, location: str = "") -> None:
+        database = SqliteDatabase(path, read_only=read_only, location=location)
+        self.kind, self.location, self.is_persistent = "sqlite", database.location, True
         self.address = StoreAddress("sqlite", path)
-        database = SqliteDatabase(path, read_only=read_only)
         self._files = SqliteFiles(path)
         super().__init__(database, SqlChanges(database), facts_file=self._files.facts_file)
         self.files: StoreFiles = self._files

@@ -13,7 +13,11 @@ from bunko.interfaces.cli.terminal.printing import print_json, replace_controls
 from bunko.interfaces.cli.terminal.progress import show_evaluation_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bunko.evaluation.compare import Difference
     from bunko.evaluation.tune import Tuning
+    from bunko.evaluation.wording_weights import WordingTuning
 
 
 @click.command()
@@ -27,6 +31,8 @@ def command(name: str | None, dry_run: bool, undo: bool, shared: SharedOptions) 
     Questions are made from the titles, headings and key phrases, varied as people type them: in another form, order or
     script, with a typo, or in part. One half chooses the settings, the other half checks them; settings that are not
     proven better are not adopted. The index is never changed.
+
+    The weights of other wordings are tried too if questions judged with bunko judge have some.
 
     \b
     Example:
@@ -83,12 +89,7 @@ def tuning_to_dict(tuning: Tuning, *, adopted: bool) -> dict[str, object]:
     if tuning.trial_count:
         chosen_on |= {"before": round(tuning.choice_scores[0], 6), "after": round(tuning.choice_scores[1], 6)}
     if tuning.holdout_difference is not None:
-        row = tuning.holdout_difference
-        checked_on |= {
-            "before": round(row.first, 6), "after": round(row.second, 6), "difference": round(row.difference, 6),
-            "interval": [round(row.low, 6), round(row.high, 6)], "p": round(row.p, 6),
-            "wins": row.wins, "losses": row.losses, "ties": row.ties,
-        }  # fmt: skip
+        checked_on |= _difference_to_dict(tuning.holdout_difference)
         result["kinds"] = [
             {
                 "kind": score.name,
@@ -98,7 +99,34 @@ def tuning_to_dict(tuning: Tuning, *, adopted: bool) -> dict[str, object]:
             }
             for score in (*tuning.kind_scores, *tuning.family_scores)
         ]
+    if tuning.wordings is not None:
+        result["wordings"] = _wordings_to_dict(tuning.wordings)
     return result
+
+
+def _wordings_to_dict(tuning: WordingTuning) -> dict[str, object]:
+    chosen_on: dict[str, object] = {"questions": tuning.query_counts[0]}
+    checked_on: dict[str, object] = {"questions": tuning.query_counts[1]}
+    if any(tuning.choice_scores):
+        chosen_on |= {"before": round(tuning.choice_scores[0], 6), "after": round(tuning.choice_scores[1], 6)}
+    if tuning.holdout_difference is not None:
+        checked_on |= _difference_to_dict(tuning.holdout_difference)
+    return {
+        "better": not tuning.reason,
+        "reason": tuning.reason,
+        "before": tuning.current,
+        "best": tuning.best,
+        "chosen_on": chosen_on,
+        "checked_on": checked_on,
+    }
+
+
+def _difference_to_dict(row: Difference) -> dict[str, object]:
+    return {
+        "before": round(row.first, 6), "after": round(row.second, 6), "difference": round(row.difference, 6),
+        "interval": [round(row.low, 6), round(row.high, 6)], "p": round(row.p, 6),
+        "wins": row.wins, "losses": row.losses, "ties": row.ties,
+    }  # fmt: skip
 
 
 def _print_tuning(tuning: Tuning, *, adopted: bool) -> None:
@@ -109,9 +137,7 @@ def _print_tuning(tuning: Tuning, *, adopted: bool) -> None:
         click.echo(f"Best of {tuning.trial_count} tried: {format_settings(relevant_options(tuning.best))}\n")
         halves = [["chosen on", *_half_counts(tuning, 0), *_format_change(*tuning.choice_scores), ""]]
         if tuning.holdout_difference is not None:
-            row = tuning.holdout_difference
-            interval = f"[{row.low:+.4f}, {row.high:+.4f}]"
-            halves.append(["checked on", *_half_counts(tuning, 1), *_format_change(row.first, row.second), interval])
+            halves.append(["checked on", *_half_counts(tuning, 1), *_format_difference(tuning.holdout_difference)])
         columns = ["half", "questions", "documents", "before", "after", "gain", "95 % interval"]
         print_table(f"{MEASURE}, interval by resampling documents", columns, halves)
     if tuning.kind_scores:
@@ -120,7 +146,23 @@ def _print_tuning(tuning: Tuning, *, adopted: bool) -> None:
             for score in (*tuning.kind_scores, *tuning.family_scores)
         ]
         print_table("Checking half, by kind", ["kind", "questions", "before", "after", "gain"], rows)
+    if tuning.wordings is not None:
+        _print_wordings(tuning.wordings)
     _print_conclusion(tuning, adopted=adopted)
+
+
+def _print_wordings(tuning: WordingTuning) -> None:
+    """Print the weights of other wordings that were tried on judged questions."""
+    click.echo(f"Weights of wordings: {format_settings(tuning.current)}")
+    if any(tuning.choice_scores):
+        click.echo(f"Best weights: {format_settings(tuning.best)}\n")
+        halves = [["chosen on", str(tuning.query_counts[0]), *_format_change(*tuning.choice_scores), ""]]
+        if tuning.holdout_difference is not None:
+            halves.append(["checked on", str(tuning.query_counts[1]), *_format_difference(tuning.holdout_difference)])
+        columns = ["half", "questions", "before", "after", "gain", "95 % interval"]
+        print_table(f"{MEASURE}, judged questions with other wordings", columns, halves)
+    if tuning.reason:
+        click.echo(f"These weights stay: {tuning.reason}.")
 
 
 def _print_conclusion(tuning: Tuning, *, adopted: bool) -> None:
@@ -143,6 +185,10 @@ def _format_change(before: float, after: float) -> tuple[str, str, str]:
     return f"{before:.4f}", f"{after:.4f}", f"{after - before:+.4f}"
 
 
-def format_settings(settings: dict[str, object]) -> str:
+def _format_difference(row: Difference) -> tuple[str, ...]:
+    return *_format_change(row.first, row.second), f"[{row.low:+.4f}, {row.high:+.4f}]"
+
+
+def format_settings(settings: Mapping[str, object]) -> str:
     """Return settings in one line."""
     return ", ".join(f"{key} {str(value).lower()}" for key, value in settings.items())

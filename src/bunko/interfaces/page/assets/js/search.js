@@ -127,11 +127,11 @@ function typed() {
   if (!isComposing) typing = window.setTimeout(search, DELAY, "replace");
 }
 
-input.addEventListener("compositionstart", () => {
+form.addEventListener("compositionstart", () => {
   isComposing = true;
   clearTimeout(typing);
 });
-input.addEventListener("compositionend", () => {
+form.addEventListener("compositionend", () => {
   isComposing = false;
   typed();
 });
@@ -154,9 +154,13 @@ form.addEventListener("submit", (event) => {
 
 addEventListener("popstate", () => {
   const parameters = new URLSearchParams(location.search);
+  const remaining = new URLSearchParams(parameters);
   for (const field of form.elements) {
     if ((field instanceof HTMLInputElement || field instanceof HTMLSelectElement) && field.name) {
-      field.value = parameters.get(field.name) ?? "";
+      const [value = "", ...others] = remaining.getAll(field.name); // several fields may have one name
+      field.value = value;
+      remaining.delete(field.name);
+      for (const other of others) remaining.append(field.name, other);
     }
   }
   fillSliders(form);
