@@ -44,8 +44,8 @@ LEFT_OUT_MODULES = (
     "readers/places.py",
     "text/*words.py",
     "text/nouns.py",
-    "text/polarity.py",
-    "text/quantities.py",
+    "answers/polarity.py",
+    "answers/quantities.py",
     "text/romaji.py",
     # What is wrong with damaged data, which callers say in their own words.
     "text/term_codec.py",
