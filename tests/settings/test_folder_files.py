@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bunko.library.opening.load_settings import load_library_settings
 from bunko.library.opening.paths import locate_library
 from bunko.settings import LoadedSettings, Setting, all_settings, load_settings
-from bunko.settings.folder_limits import FOLDER_LIMITS
+from bunko.settings.folder_files import FOLDER_LIMITS
 from tests.conftest import Run
 from tests.settings.loading import setting_value, write_file
 

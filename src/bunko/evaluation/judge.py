@@ -11,7 +11,7 @@ from typing import Any
 
 from bunko.errors import LibraryReadOnly, SourceError
 from bunko.evaluation.dataset import load_queries, read_text_file
-from bunko.library.importing.lock import hold_lock
+from bunko.library.importing.importer import hold_lock
 from bunko.library.library import Library
 from bunko.library.tools.assistant_names import file_name
 from bunko.runtime.observer import NO_OBSERVER

@@ -12,13 +12,11 @@ from bunko.embedders import as_remote
 from bunko.errors import BunkoError, IndexFailure, LibraryUnreachable, UnknownName
 from bunko.library.admin import commands, doctor
 from bunko.library.admin.status import LibraryStatus, ToolDetails, library_status, source_state, tool_details
-from bunko.library.importing.importer import Importer
-from bunko.library.importing.lock import hold_lock
+from bunko.library.importing.importer import Importer, hold_lock
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.searching.embedder_choice import embedder_remedy
 from bunko.library.tools import catalog
-from bunko.library.tools.build_config import ToolConfig
-from bunko.library.tools.own_builds import load_own_build, save_own_build
+from bunko.library.tools.build_config import ToolConfig, load_own_build, save_own_build
 from bunko.protocols import Index, Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import timer
@@ -28,9 +26,9 @@ from bunko.types import Tool
 from bunko.types.records import ChunkRow, EmbeddingUsage
 
 if TYPE_CHECKING:
+    from bunko.library.tools.add import SourceContents
     from bunko.library.tools.describe import DescriptionProposal
     from bunko.library.tools.routing import RoutingReport
-    from bunko.library.tools.source_contents import SourceContents
 
 _log = logging.getLogger("bunko.library")
 
@@ -76,7 +74,7 @@ class Maintenance:
 
     def inspect_source(self, tool: Tool) -> SourceContents:
         """Return what an import of a tool's source would find."""
-        from bunko.library.tools.source_contents import inspect_source
+        from bunko.library.tools.add import inspect_source
 
         return inspect_source(self._tool_config, tool, self._paths)
 

@@ -1,12 +1,14 @@
-"""List the known local models, and say which are on this machine and which are in use."""
+"""Say which local models are on this machine and in use, and which chat models the settings could use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from bunko.errors import BunkoError, UnknownName
+from bunko.llm.client import PRESETS
 from bunko.local_models import RUN_PACKAGES, missing_package
 from bunko.local_models.catalogue import KNOWN_MODELS, KnownModel
 from bunko.local_models.files import LocalModel
@@ -109,3 +111,31 @@ def _find_model(name: str) -> LocalModel:
         names = ", ".join(known.name for known in KNOWN_MODELS)
         raise UnknownName(f"There is no model called {name!r}", hint=f"Choose one of: {names}; or OWNER/NAME.")
     return model
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStatus:
+    """The state of one chat provider under the current settings."""
+
+    provider: str
+    is_used: bool
+    model: str  # empty if none is set
+    missing: Literal["", "key", "model"]
+    key_name: str  # the environment variable of its key; empty if it needs none
+
+
+def chat_statuses(settings: Settings) -> list[ChatStatus]:
+    """Return the status of all chat providers; nothing is sent to them."""
+    chat, statuses = settings.chat, []
+    for provider, preset in PRESETS.items():
+        is_used = chat.provider == provider
+        model = (chat.model if is_used else "") or preset.model
+        has_own_server = is_used and bool(chat.base_url)
+        secret = (chat.api_key if is_used else "") or getattr(settings.embedding, f"{provider}_api_key", "")
+        missing: Literal["", "key", "model"] = ""
+        if preset.key_variable and not secret and not has_own_server:
+            missing = "key"
+        elif not model:
+            missing = "model"
+        statuses.append(ChatStatus(provider, is_used, model, missing, preset.key_variable))
+    return statuses

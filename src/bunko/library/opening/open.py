@@ -19,8 +19,7 @@ from bunko.errors import (
     unfinished_error,
 )
 from bunko.library.library import Library
-from bunko.library.opening.docs_cache import DocsCache
-from bunko.library.opening.docs_tools import DocsTokens, DocsTools
+from bunko.library.opening.docs_tools import DocsCache, DocsTokens, DocsTools
 from bunko.library.opening.last_build import last_build_command
 from bunko.library.opening.load_settings import (
     check_database_flag,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from bunko.embedders import as_remote
 from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.library.admin import commands
-from bunko.library.opening.paths import LibraryPaths
+from bunko.library.opening.paths import LibraryPaths, user_data_folder
 from bunko.library.searching.embedder_arguments import (
     build_embedder,
     embedder_arguments,
@@ -20,13 +22,12 @@ from bunko.library.searching.embedder_arguments import (
     lost_reason,
     model_arguments,
 )
-from bunko.library.tools.own_builds import OwnBuild, load_own_build, save_own_build
 from bunko.library.tools.scan_settings import ScanSettings
 from bunko.library.web.defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.readers import plugin_suffixes
 from bunko.settings import Settings
-from bunko.settings.folder_limits import FOLDER_LIMITS
+from bunko.settings.folder_files import FOLDER_LIMITS
 from bunko.sources.fixed import FixedDocuments
 from bunko.sources.gitignore import named_endings
 from bunko.stores.tool_pages import ToolPages
@@ -501,3 +502,37 @@ def _is_within_limits(chunker: ChunkerSettings) -> bool:
 def has_vectors(tool: Tool) -> bool:
     """Return whether a tool is imported with vectors."""
     return tool.options.embedder != "none"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBuild:
+    """What the user chose for an index; None where that is within the limits, or not known."""
+
+    chunker: Mapping[str, Any] | None = None
+    scanner: Mapping[str, Any] | None = None
+    include: tuple[str, ...] | None = None
+
+
+def load_own_build(paths: LibraryPaths) -> OwnBuild:
+    """Return what the user chose for the index of a folder."""
+    try:
+        stored = json.loads(_path(paths).read_text(encoding="utf-8"))
+        return OwnBuild(stored["chunker"], stored["scanner"], stored["include"] and tuple(stored["include"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return OwnBuild()
+
+
+def save_own_build(paths: LibraryPaths, build: OwnBuild) -> None:
+    """Replace what the user chose for the index of a folder."""
+    path = _path(paths)
+    # Without this record nothing is lost: files beyond the limits stay as they were indexed.
+    with suppress(OSError):
+        if build == OwnBuild():
+            path.unlink(missing_ok=True)
+            return
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(build), ensure_ascii=False), encoding="utf-8")
+
+
+def _path(paths: LibraryPaths) -> Path:
+    return user_data_folder() / "builds" / f"{paths.digest()[:16]}.json"

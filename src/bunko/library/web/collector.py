@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError, FetchFailed, SettingsError, SourceError, UnknownName
-from bunko.library.importing.importer import Importer
-from bunko.library.importing.lock import hold_lock
+from bunko.library.importing.importer import Importer, hold_lock
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
@@ -18,12 +17,20 @@ from bunko.protocols import Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import now
 from bunko.settings import Settings
+from bunko.sources.web.crawl import Crawler
+from bunko.sources.web.fetch import Fetcher
+from bunko.sources.web.pace import HostPacer
+from bunko.sources.web.robots import Robots
+from bunko.sources.web.safe_browsing import SafeBrowsing
+from bunko.sources.web.site_cache import SiteCache
+from bunko.sources.web.ssrf_guard import Guard
+from bunko.sources.web.visit import Visitor
 from bunko.types import Problem, Report, Tool
 from bunko.types.records import WebPage
 
 if TYPE_CHECKING:
-    from bunko.sources.web.crawl import Crawler, CrawlResult
-    from bunko.sources.web.ssrf_guard import Guard
+    from bunko.sources.web.crawl import CrawlResult
+
 
 # The tool that pages are added to if none is named.
 DEFAULT_TOOL = "knowledge"
@@ -232,8 +239,6 @@ class WebCollector:
         self, name: str | None, observer: Observer, guard: Guard, *, create: bool = False
     ) -> Iterator[tuple[Tool, Crawler]]:
         """Yield the tool and a crawler, under a lock: one process collects at a time, to respect each host's delay."""
-        from bunko.library.web.crawler import open_crawler
-
         safety = self._settings.safety
         if safety.url_check and not safety.google_safe_browsing_api_key:
             raise SettingsError(
@@ -374,3 +379,60 @@ class WebCollector:
 
 def _is_stored_or_waiting(page: WebPage) -> bool:
     return page.state in ("held", "waiting")
+
+
+@contextmanager
+def open_crawler(
+    settings: Settings,
+    store: Store,
+    tool: Tool,
+    guard: Guard,
+    *,
+    observer: Observer,
+) -> Iterator[Crawler]:
+    """Yield a crawler built from the settings."""
+    crawl, safety = settings.crawl, settings.safety
+    with ExitStack() as stack:
+        cache = stack.enter_context(SiteCache(store.cache))
+        fetcher = stack.enter_context(
+            Fetcher(guard, agent=crawl.user_agent, timeout=crawl.timeout_seconds, max_bytes=crawl.max_bytes)
+        )
+        robots = Robots(
+            fetcher,
+            cache,
+            agent=crawl.user_agent,
+            ttl=crawl.robots_txt_cache_ttl,
+            respect=crawl.respect_robots_txt,
+            unreachable=settings.web.robots_unreachable,
+            max_delay=crawl.max_crawl_delay,
+        )
+        safe_browsing = None
+        if safety.url_check:
+            safe_browsing = stack.enter_context(
+                SafeBrowsing(
+                    safety.google_safe_browsing_api_key,
+                    cache,
+                    ttl=safety.cache_ttl,
+                    timeout=safety.timeout,
+                    fail_open=safety.fail_open,
+                    base_url=safety.base_url,
+                )
+            )
+        visitor = Visitor(
+            fetcher,
+            robots,
+            safe_browsing,
+            lambda url: store.pages.content(tool.id, url),
+            pacer=HostPacer(cache),
+            delay=crawl.delay_sec,
+            max_redirects=crawl.follow_redirects,
+        )
+        yield Crawler(
+            store,
+            tool.id,
+            visitor,
+            cache,
+            concurrency=crawl.concurrency,
+            respect_noindex=crawl.respect_robots_txt,
+            observer=observer,
+        )
