@@ -170,7 +170,8 @@ def _score(
             if in_sentence or similarity:
                 candidates.append(candidate)
     if similarity:
-        _add_similarities(candidates, similarity(text, [_in_context(candidate) for candidate in candidates]))
+        texts = [f"{item.source.title} {' '.join(item.source.headings)} {item.text}" for item in candidates]
+        _add_similarities(candidates, similarity(text, texts))
     for candidate in candidates:
         candidate.score *= 1 + _EXPECTED_KIND_BONUS * _has_asked_kind(question, candidate.text)
         candidate.score /= 1 + _RANK_DISCOUNT * candidate.rank
@@ -181,10 +182,6 @@ def _add_similarities(candidates: Sequence[_Candidate], similarities: Sequence[f
     for candidate, cosine in zip(candidates, similarities, strict=True):
         candidate.certainty = _COVERAGE_WEIGHT * candidate.coverage + max(0.0, cosine)
         candidate.score += _SIMILARITY_WEIGHT * max(0.0, cosine)
-
-
-def _in_context(candidate: _Candidate) -> str:
-    return f"{candidate.source.title} {' '.join(candidate.source.headings)} {candidate.text}"
 
 
 def _group_weights(question: _Question, sentences: Sequence[frozenset[str]]) -> dict[int, float]:

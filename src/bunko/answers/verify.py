@@ -1,4 +1,4 @@
-"""Read the sentences and citations of an answer, and verify it: was each source shown, is it unchanged, and does it say what the sentence says?"""
+"""Read the sentences and citations of an answer, and verify each by the sources that it names."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def split_answer(text: str, sources: Sequence[AnswerSource]) -> list[AnswerSente
             sentences[index].citations += [
                 citation for citation in citations if citation not in sentences[index].citations
             ]
-    _mark_table_headers(sentences)
+    for header, rule in pairwise(sentences):
+        if _TABLE_RULE.match(rule.text) and header.text.startswith("|"):
+            header.is_layout = True
     _share_citations(sentences)
     return sentences
 
@@ -114,12 +116,6 @@ def _build_sentence(raw: str) -> AnswerSentence:
     before = raw[:leading]
     is_layout = "#" in before or body.endswith((":", "：")) or _TABLE_RULE.match(raw.rstrip()) is not None
     return AnswerSentence(body, before, is_layout=is_layout)
-
-
-def _mark_table_headers(sentences: Sequence[AnswerSentence]) -> None:
-    for header, rule in pairwise(sentences):
-        if _TABLE_RULE.match(rule.text) and header.text.startswith("|"):
-            header.is_layout = True
 
 
 def _share_citations(sentences: Sequence[AnswerSentence]) -> None:

@@ -50,7 +50,11 @@ def explain_rows(
         counted = _highest_of_each_group(analysis, term_scores)
         details = [TermScore(analysis.spellings[i], analysis.roles[i], counted[i]) for i in matched]
         if lane == "gram":
-            details = _scale(gram_scores[row], lexical_scores[row].score)
+            # Hits by n-grams alone score at most half as much as any other: the scores add up to the total.
+            terms = gram_scores[row]
+            total = lexical_scores[row].score
+            current = sum(term.score for term in terms)
+            details = [replace(term, score=term.score * total / current) for term in terms] if current else list(terms)
         elif row not in lexical_scores:  # it has some of the words, but not enough to be among the best
             details = [replace(term, score=0.0) for term in details]
         explanations[row] = Explanation(
@@ -112,12 +116,6 @@ def _gram_scores(
         ]
         for row, scores in zip(rows, table, strict=True)
     }
-
-
-def _scale(terms: Sequence[TermScore], total: float) -> list[TermScore]:
-    """Return terms whose scores add up to a total: hits by n-grams alone score at most half as much as any other."""
-    current = sum(term.score for term in terms)
-    return [replace(term, score=term.score * total / current) for term in terms] if current else list(terms)
 
 
 # For each arm its score, the value that is weighted, and the weight.
@@ -229,7 +227,7 @@ def _explain(hit: Hit, query: str, embedder: Embedder | None) -> Hit:
         explanation=replace(
             hit.explanation,
             term_scores=terms,
-            best_sentence=_shorten(best),
+            best_sentence=best if len(best) <= _MAX_SENTENCE_CHARS else best[:_MAX_SENTENCE_CHARS].rstrip() + "…",
             nearest_sentence=nearest,
             sentence_score=hit.explanation.sentence_score if nearest else None,
         ),
@@ -281,7 +279,3 @@ def _best_by_vectors(sentences: Sequence[str], query: str, embedder: Embedder) -
     except EmbedderError:  # the search itself has told of it
         return ""
     return sentences[int(similarities.argmax())]
-
-
-def _shorten(sentence: str) -> str:
-    return sentence if len(sentence) <= _MAX_SENTENCE_CHARS else sentence[:_MAX_SENTENCE_CHARS].rstrip() + "…"

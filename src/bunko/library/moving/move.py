@@ -326,7 +326,16 @@ def parse_destination(text: str, paths: LibraryPaths, located: LibraryPaths, set
     `located` is the library as flags and the environment name it, which the settings may have changed to `paths`.
     """
     if text.startswith(_SQLITE_PREFIX):
-        return _file_destination(text.removeprefix(_SQLITE_PREFIX), paths, located)
+        name = text.removeprefix(_SQLITE_PREFIX)
+        if not name.strip():
+            raise SettingsError("sqlite: names no file", hint=_TO_HINT)
+        path = Path(name).expanduser().absolute()
+        if path.is_dir():
+            raise SettingsError(f"{path} is a folder", hint=f"Name a file: sqlite:{path / paths.database.name}")
+        changes: dict[str, str | None] = {"storage.kind": "sqlite", "storage.url": None, "storage.schema": None}
+        if path != paths.database:
+            changes |= {"database.path": None if path == located.database else str(path), "library.path": None}
+        return Destination(StoreAddress("sqlite", path), changes)
     if text.partition("://")[0] not in _POSTGRES_SCHEMES or "://" not in text:
         raise SettingsError("This is not a place for a library", hint=_TO_HINT)  # it may contain a password
     url, schema = _split_schema(text)
@@ -336,18 +345,6 @@ def parse_destination(text: str, paths: LibraryPaths, located: LibraryPaths, set
     address = StoreAddress("postgres", paths.database, server)
     stores.display_location(*address)  # checks the URL before anything is opened
     return Destination(address, dict(zip(SETTINGS_KEYS, ("postgres", url, schema), strict=True)))
-
-
-def _file_destination(name: str, paths: LibraryPaths, located: LibraryPaths) -> Destination:
-    if not name.strip():
-        raise SettingsError("sqlite: names no file", hint=_TO_HINT)
-    path = Path(name).expanduser().absolute()
-    if path.is_dir():
-        raise SettingsError(f"{path} is a folder", hint=f"Name a file: sqlite:{path / paths.database.name}")
-    changes: dict[str, str | None] = {"storage.kind": "sqlite", "storage.url": None, "storage.schema": None}
-    if path != paths.database:
-        changes |= {"database.path": None if path == located.database else str(path), "library.path": None}
-    return Destination(StoreAddress("sqlite", path), changes)
 
 
 def _split_schema(url: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import math
 from collections import OrderedDict
@@ -101,16 +102,10 @@ def _run(reranker: Reranker, query: str, texts: Sequence[str], seconds: float) -
         raise errors[0]
     if not results or results[0] is None:
         is_cancelled.set()
-        _wait_at_exit(thread)
+        # The thread leaves native code before the interpreter ends, which would crash in it.
+        atexit.register(thread.join, _EXIT_SECONDS)
         raise BunkoError(f"{reranker.label} took longer than {seconds:g} s; search.rerank_seconds allows more")
     return list(results[0])
-
-
-def _wait_at_exit(thread: Thread) -> None:
-    """Let a thread leave native code before the interpreter ends, which would crash in it."""
-    import atexit
-
-    atexit.register(thread.join, _EXIT_SECONDS)
 
 
 def _notice(error: BunkoError) -> str:

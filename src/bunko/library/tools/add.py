@@ -15,7 +15,6 @@ from bunko.library.library import Library
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
-from bunko.protocols import Scan
 from bunko.readers import format_label
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.sources import plugin_errors, section_of
@@ -271,7 +270,11 @@ def inspect_source(config: ToolConfig, tool: Tool, paths: LibraryPaths) -> Sourc
     is_worth_counting = Path(tool.source).is_dir() and not (tool.options.include and scan.added)
     survey = survey_source(config, tool, paths) if is_worth_counting else Survey()
     if section_of(tool.kind) == "memos":
-        dates = _entry_dates(scan)
+        entries = (entry for entry in scan.added if isinstance(entry, ExcerptEntry) and not entry.problem)
+        dates = [
+            entry.text.date if isinstance(entry, ExcerptEntry) and entry.text else ""
+            for entry in scan.load_texts(entries)
+        ]
         known_dates = sorted(filter(None, dates))
         first, last = (known_dates[0], known_dates[-1]) if known_dates else ("", "")
         bad_entries = [entry for entry in scan.added if isinstance(entry, ExcerptEntry) and entry.problem]
@@ -285,11 +288,3 @@ def inspect_source(config: ToolConfig, tool: Tool, paths: LibraryPaths) -> Sourc
         formats[format_label(f"x{suffix}")] += count
     ordered = dict(sorted(formats.items(), key=lambda item: (-item[1], item[0].casefold())))
     return SourceContents(len(scan.added), ordered, "", "", survey, scan.problems)
-
-
-def _entry_dates(scan: Scan) -> list[str]:
-    """Return the dates of the entries that can be read, empty for those without one."""
-    entries = (entry for entry in scan.added if isinstance(entry, ExcerptEntry) and not entry.problem)
-    return [
-        entry.text.date if isinstance(entry, ExcerptEntry) and entry.text else "" for entry in scan.load_texts(entries)
-    ]
