@@ -198,7 +198,10 @@ def search(
     query = clean_query(request.query)
     _log.debug('[search] query="%s", top_k=%d', query, request.top_k)
     with timer("search_total", _log):
-        where = _filter_documents(store, tools, request)
+        where = None
+        if request.where:
+            ids = chain.from_iterable(store.documents.select(tool, request.where) for tool in tools)
+            where = SelectedDocuments.of(ids, request.where)
         if request.selection is not None:
             selected, candidates = SelectedHits(request.selection), []
             for hit in _ranked_hits(store, view, tools, embedder, request, request.selection, where):
@@ -220,14 +223,6 @@ def search(
         for rank, hit in enumerate(hits if _log.isEnabledFor(logging.DEBUG) else (), 1):
             _log.debug('[search]   [%d] score=%.2f file=%s heading="%s"', rank, hit.score, hit.uri, hit.chunk.heading)
     return hits
-
-
-def _filter_documents(store: Store, tools: Mapping[int, str], request: RankRequest) -> tuple[int, ...] | None:
-    """Return the ids of the documents that match the filter of a request, None without a filter."""
-    if not request.where:
-        return None
-    ids = chain.from_iterable(store.documents.select(tool, request.where) for tool in tools)
-    return SelectedDocuments.of(ids, request.where)
 
 
 def _ranked_hits(

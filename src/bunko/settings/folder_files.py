@@ -48,10 +48,6 @@ def _are_document_extensions(extensions: tuple[str, ...]) -> bool:
     return all(f".{extension.lower().removeprefix('.')}" in known for extension in extensions)
 
 
-def _keep_internal_folders(names: tuple[str, ...]) -> bool:
-    return {name.rstrip("/") for name in names}.issuperset(INTERNAL_FOLDERS)
-
-
 _ANY = FolderLimit("", lambda value: True)
 _TASK_TYPE = FolderLimit("a task type of Gemini", lambda value: value in _TASK_TYPES)
 
@@ -86,7 +82,10 @@ FOLDER_LIMITS: dict[str, FolderLimit] = {
     "memos.max_file_bytes": _within(1, 1_000_000_000),
     "scanner.file_extensions": FolderLimit("only formats of documents", _are_document_extensions),
     "scanner.source_code": _ANY,
-    "scanner.exclude_dirs": FolderLimit(f"with {' and '.join(INTERNAL_FOLDERS)}", _keep_internal_folders),
+    "scanner.exclude_dirs": FolderLimit(
+        f"with {' and '.join(INTERNAL_FOLDERS)}",
+        lambda names: {name.rstrip("/") for name in names}.issuperset(INTERNAL_FOLDERS),
+    ),
     "scanner.respect_gitignore": FolderLimit("only true", lambda value: value is True),
     "scanner.max_file_bytes": _within(1, 20_000_000),
     "display.language": _ANY,

@@ -106,8 +106,10 @@ class Planner:
         ranking = self.resolve(
             request, selected if request.use_tool_settings else (), read_documents=page_start is not None
         )
+        extents = {request.extract} if request.extract else {tool.options.extract or "chunk" for tool in selected}
+        joins_hits = request.join_chunks or request.max_chars is not None or extents != {"chunk"}
         plan = SearchPlan(
-            request, tools, selected, ranking, ranking.top_k, _joins_hits(request, selected),
+            request, tools, selected, ranking, ranking.top_k, joins_hits and request.per_document != 1,
             {tool.name: tool.options.extract or "chunk" for tool in tools},
             [*self._notices, *disabled_notices(self._store, self._tool_config, selected)],
         )  # fmt: skip
@@ -173,13 +175,6 @@ class Planner:
         """Return the current time in the time zone of the settings, else of the system."""
         zone = time_zone(self._settings.search.timezone)
         return datetime.now(zone) if zone else datetime.now()
-
-
-def _joins_hits(request: SearchRequest, tools: Sequence[Tool]) -> bool:
-    if request.per_document == 1:
-        return False
-    extents = {request.extract} if request.extract else {tool.options.extract or "chunk" for tool in tools}
-    return request.join_chunks or request.max_chars is not None or extents != {"chunk"}
 
 
 def _select(

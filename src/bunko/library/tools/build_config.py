@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,10 @@ class ToolConfig:
 
     # The settings
 
+    @cached_property
+    def _scan_settings(self) -> ScanSettings:
+        return ScanSettings.from_settings(self._settings)
+
     def embedder(self) -> Embedder | None:
         """Return the embedder that the settings name, built at first use."""
         return self._build_embedder(self._settings.embedding.provider)
@@ -96,8 +101,7 @@ class ToolConfig:
         embedder = self.embedder() if has_vectors(tool) else None
         embedding = self._embedding_record() if embedder else None
         name = _recordable_name(embedder, asks_embedder=asks_embedder)
-        scanner = ScanSettings.from_settings(self._settings)
-        return self._build_info(self.new_chunker_settings(tool), scanner, name, embedding)
+        return self._build_info(self.new_chunker_settings(tool), self._scan_settings, name, embedding)
 
     def options_with_chunker(
         self, options: ToolOptions, kind: str | None, size: int | None, overlap: int | None
@@ -164,7 +168,7 @@ class ToolConfig:
 
     def _recorded_scan_settings(self, tool: Tool) -> ScanSettings:
         """Return which files a tool records to have read, else the settings."""
-        current = ScanSettings.from_settings(self._settings)
+        current = self._scan_settings
         if not self.holds_documents(tool):
             return current
         scan = ScanSettings.from_json(tool.built.scanner) if tool.built.scanner is not None else None
@@ -179,11 +183,10 @@ class ToolConfig:
         """Return recorded settings within the limits for an index that somebody else may have built."""
         if not self._paths.is_among_documents or not self.holds_documents(tool):
             return recorded
-        current = ScanSettings.from_settings(self._settings)
-        limited = recorded.limited(current)
+        limited = recorded.limited(self._scan_settings)
         if limited == recorded or (own_scanner := load_own_build(self._paths).scanner) is None:
             return limited
-        return recorded.limited(current, ScanSettings.from_json(own_scanner))
+        return recorded.limited(self._scan_settings, ScanSettings.from_json(own_scanner))
 
     def _limit_endings(self, tool: Tool, endings: tuple[str, ...]) -> tuple[str, ...]:
         """Return the endings that a tool includes, without those that somebody else may have chosen."""
@@ -216,7 +219,7 @@ class ToolConfig:
         """Keep in the user's data folder what an index among documents is built anew with, if that is beyond limits."""
         if not self._paths.is_among_documents:
             return
-        scanner, chunker = ScanSettings.from_settings(self._settings), self.new_chunker_settings(tool)
+        scanner, chunker = self._scan_settings, self.new_chunker_settings(tool)
         is_harmless = scanner.limited(ScanSettings.from_settings(Settings())) == scanner
         own_build = OwnBuild(
             chunker=None if _is_within_limits(chunker) else chunker.to_json(),
@@ -305,21 +308,19 @@ class ToolConfig:
         if not self.holds_documents(tool):
             return []
         key = tool.built, tool.options, tool.kind
-        if self._differences.get((tool.id, vectors), ((), ()))[0] != key:
-            self._differences[tool.id, vectors] = key, tuple(self._compare_parts(tool, vectors=vectors))
-        return list(self._differences[tool.id, vectors][1])
-
-    def _compare_parts(self, tool: Tool, *, vectors: bool) -> list[str]:
+        compared, parts = self._differences.get((tool.id, vectors), (None, ()))
+        if compared == key:
+            return list(parts)
         recorded, embedder_name = tool.built, tool.built.embedder
-        new = self._build_info(
-            self.new_chunker_settings(tool), ScanSettings.from_settings(self._settings), embedder_name, None
-        )
+        new = self._build_info(self.new_chunker_settings(tool), self._scan_settings, embedder_name, None)
         changed = recorded.differences(new) - ({"scanner"} if recorded.scanner is None else set())
         if vectors and self._recorded_embedder(tool) is not None:
             current = self.embedder() if has_vectors(tool) else None
             if not (is_named(current, embedder_name or "") if current else embedder_name == "none"):
                 changed.add("embedder")
-        return sorted({_PART_NAMES.get(name, name) for name in changed})
+        parts = tuple(sorted({_PART_NAMES.get(name, name) for name in changed}))
+        self._differences[tool.id, vectors] = key, parts
+        return list(parts)
 
     def difference_notices(self, tools: Sequence[Tool], *, vectors: bool = True) -> list[str]:
         """Return one notice that names the tools which differ from the settings, and the command that rebuilds one.
