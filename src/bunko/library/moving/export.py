@@ -53,7 +53,7 @@ class PackTransfer:
         The tool follows no folder unless `source` is given. Name and description are the pack's unless they are given;
         assistants read them, so ask the user first.
         """
-        from bunko.library.moving.pack.load import load_pack
+        from bunko.library.moving.pack import load_pack
 
         store, config, name = self._store, self._tool_config, name or pack.tool.name
         with self._importer.write_lock(observer, tools=[name]):

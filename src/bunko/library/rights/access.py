@@ -27,8 +27,7 @@ from bunko.types.tool_options import Extract, ToolOptions
 from bunko.version import __version__
 
 if TYPE_CHECKING:
-    from bunko.library.admin.embedder_status import ProviderStatus
-    from bunko.library.admin.model_status import ChatStatus, ModelStatus, RerankerStatus
+    from bunko.library.admin.model_status import ChatStatus, ModelStatus, ProviderStatus, RerankerStatus
     from bunko.library.admin.status import LibraryStatus, ToolDetails, ToolStatus
     from bunko.library.library import Library
     from bunko.library.reading.documents import Documents
@@ -360,7 +359,7 @@ class LibraryAccess:
 
     def embedders(self) -> list[ProviderStatus]:
         """Return the embedders and what each lacks, to whoever may read everything."""
-        from bunko.library.admin.embedder_status import provider_statuses
+        from bunko.library.admin.model_status import provider_statuses
 
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the embedders", hint=ASK_HINT)
