@@ -10,6 +10,7 @@ from itertools import chain
 
 from bunko.protocols import DamagedIndex, Embedder, IndexView, Store
 from bunko.runtime.timing import timer
+from bunko.search.explanations import explain_texts
 from bunko.search.query_analysis import analyse_query
 from bunko.search.rank import RankedRow, rank_rows
 from bunko.search.request import MAX_HITS, RankRequest, Selection, clean_query
@@ -216,8 +217,6 @@ def search(
             deeper = replace(request, top_k=max(request.top_k, request.rerank_count), depth=depth)
             hits = _fetch_hits(store, view, tools, request, rank_rows(view, query, embedder, deeper, where))
         if request.explain and request.explain_texts:
-            from bunko.search.explanations import explain_texts
-
             hits = explain_texts(hits, query, embedder)
         _log.debug("[search] results: %d chunks returned", len(hits))
         for rank, hit in enumerate(hits if _log.isEnabledFor(logging.DEBUG) else (), 1):

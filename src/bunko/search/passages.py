@@ -13,6 +13,7 @@ from bunko.readers.outline import Heading, unify_line_ends
 from bunko.readers.outlines import scan_outline
 from bunko.readers.places import place_of
 from bunko.search.nearest_sentence import nearest_sentence
+from bunko.search.query_analysis import analyse_query
 from bunko.text import analyzer
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.labels import is_author
@@ -179,8 +180,6 @@ def chunk_passages(hits: Sequence[Hit], find_document: Callable[[Hit], StoredDoc
 def snippet_terms(query: str) -> SnippetTerms:
     """Return the terms a snippet is chosen by: those of the query, their expansions and the query's own spelling."""
     # Imported late: it loads numpy, and most commands show no snippet.
-    from bunko.search.query_analysis import analyse_query
-
     analysis = analyse_query(query)
     weights = {
         spelling: term.weight

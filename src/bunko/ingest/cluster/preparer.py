@@ -9,9 +9,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bunko.embedders.names import display_name
 from bunko.errors import EmbedderError
 from bunko.ingest.chunker_settings import ChunkerSettings
+from bunko.ingest.cluster.connection import WorkerLost
 from bunko.ingest.cluster.tasks import EmbeddedTexts, EmbedTask, PreparedBatch, PrepareTask, read_contents
 from bunko.ingest.prepare import EntryResult
 from bunko.protocols import Embedder, EmbedderStats, PortableSource, SentenceEmbedder, Source
@@ -91,8 +94,6 @@ class ClusterEmbedder:
 
     def _embed(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
         """Return the vectors of texts, and those of their sentences if the embedder computes them."""
-        import numpy as np
-
         cancel_count = self._cancel_count
         parts = [texts[start : start + self.request_size] for start in range(0, len(texts), self.request_size)]
         references = [self._submit(EmbedTask(self._pickled, self.name, part)) for part in parts]
@@ -116,8 +117,6 @@ class ClusterEmbedder:
         return self._models.submit(task)
 
     def _take_answer(self, reference: object, cancel_count: int) -> EmbeddedTexts:
-        from bunko.ingest.cluster.connection import WorkerLost
-
         if not self._cluster.wait(reference, lambda: self._cancel_count != cancel_count):
             raise EmbedderError("The import was stopped", hint="Run the command again.")
         try:
@@ -222,8 +221,6 @@ class _BatchQueue:
 
     def take(self, is_cancelled: Callable[[], bool]) -> list[EntryResult]:
         """Return the results of the first batch; if it is cancelled meanwhile, drop all batches."""
-        from bunko.ingest.cluster.connection import WorkerLost
-
         while self.pending:
             first = self.pending[0]
             if not self._cluster.wait(first.reference, is_cancelled):

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Literal
 
-from bunko import embedders
+from bunko import embedders, rerankers
 from bunko.embedders import embed_and_check
 from bunko.embedders.provider import Provider
 from bunko.errors import BunkoError, EmbedderError, UnknownName
@@ -67,8 +67,6 @@ def _status(model: KnownModel, is_used: bool) -> ModelStatus:
 
 def reranker_status(settings: Settings) -> RerankerStatus | None:
     """Return the reranker that the settings name, None if they name none; it is built, but not loaded."""
-    from bunko import rerankers
-
     if not settings.search.reranker:
         return None
     try:

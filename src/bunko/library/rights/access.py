@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bunko.errors import AccessDenied, BunkoError, SettingsError
+from bunko.library.admin.model_status import chat_statuses, model_statuses, provider_statuses, reranker_status
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.opening.user_settings import describe_override, set_setting, unset_setting, user_config_file
 from bunko.library.rights.audit import AuditRecord
@@ -359,8 +360,6 @@ class LibraryAccess:
 
     def embedders(self) -> list[ProviderStatus]:
         """Return the embedders and what each lacks, to whoever may read everything."""
-        from bunko.library.admin.model_status import provider_statuses
-
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the embedders", hint=ASK_HINT)
         hide = self.hidden_places().text
@@ -371,16 +370,12 @@ class LibraryAccess:
 
     def chat_models(self) -> list[ChatStatus]:
         """Return the chat providers and what each lacks, to whoever may read everything."""
-        from bunko.library.admin.model_status import chat_statuses
-
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the chat models", hint=ASK_HINT)
         return chat_statuses(self.settings)
 
     def local_models(self) -> list[ModelStatus]:
         """Return the known local models and what each lacks, to whoever may read everything."""
-        from bunko.library.admin.model_status import model_statuses
-
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the local models", hint=ASK_HINT)
         hide = self.hidden_places().text
@@ -391,8 +386,6 @@ class LibraryAccess:
 
     def reranker(self) -> RerankerStatus | None:
         """Return the reranker of the settings and what it lacks, to whoever may read everything."""
-        from bunko.library.admin.model_status import reranker_status
-
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the local models", hint=ASK_HINT)
         status, hide = reranker_status(self.settings), self.hidden_places().text

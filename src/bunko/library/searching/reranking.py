@@ -11,6 +11,7 @@ from hashlib import blake2b
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from bunko import rerankers
 from bunko.errors import BunkoError
 from bunko.runtime.timing import timer
 from bunko.search.hits import select_reranked
@@ -63,8 +64,6 @@ class Reranking:
 
     def _build(self) -> Reranker:
         if self._reranker is None:
-            from bunko import rerankers
-
             self._reranker = rerankers.build(self._settings.reranker or "")
         if reason := self._reranker.unavailable_reason():
             raise BunkoError(reason)

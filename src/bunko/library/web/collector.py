@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from bunko.errors import BunkoError, FetchFailed, SettingsError, SourceError, UnknownName
 from bunko.library.importing.importer import Importer, hold_lock
@@ -19,12 +20,14 @@ from bunko.runtime.timing import now
 from bunko.settings import Settings
 from bunko.sources.web.crawl import Crawler
 from bunko.sources.web.fetch import Fetcher
+from bunko.sources.web.links import CrawlRules, LinkFilter
 from bunko.sources.web.pace import HostPacer
+from bunko.sources.web.pages import is_document
 from bunko.sources.web.robots import Robots
 from bunko.sources.web.safe_browsing import SafeBrowsing
 from bunko.sources.web.site_cache import SiteCache
 from bunko.sources.web.ssrf_guard import Guard
-from bunko.sources.web.visit import Visitor
+from bunko.sources.web.visit import NO_TEXT_HINT, Visitor
 from bunko.types import Problem, Report, Tool
 from bunko.types.records import WebPage
 
@@ -116,8 +119,6 @@ class WebCollector:
 
         If the first page cannot be fetched, that is an error; failures of other pages are reported as problems.
         """
-        from bunko.sources.web.links import CrawlRules, LinkFilter
-
         guard = self._build_guard()
         rules = CrawlRules(
             guard.canonical_url(url),
@@ -149,8 +150,6 @@ class WebCollector:
 
         A page that is now missing, broken or empty keeps its stored text.
         """
-        from bunko.sources.web.pages import is_document
-
         with self._open_crawler(tool, observer, self._build_guard()) as (owner, crawler):
             selected_urls = {self._get_page(owner, url).url for url in urls}
             pages = [
@@ -201,10 +200,6 @@ class WebCollector:
         return [self._tool_status(selected) for selected in ([self._get_tool(tool)] if tool else self._web_tools())]
 
     def _tool_status(self, tool: Tool) -> WebToolStatus:
-        from urllib.parse import urlsplit
-
-        from bunko.sources.web.pages import is_document
-
         pages, totals = self._store.pages.select(tool.id), self._store.stats.totals(tool.id)
         documents = [page for page in pages if is_document(page)]
         if len(documents) != totals.documents:  # some have no text, or are not indexed yet
@@ -230,8 +225,6 @@ class WebCollector:
         )
 
     def _build_guard(self) -> Guard:
-        from bunko.sources.web.ssrf_guard import Guard
-
         return Guard(self._settings.crawl.allowed_hosts)
 
     @contextmanager
@@ -293,8 +286,6 @@ class WebCollector:
 
     def _report_unreadable(self, tool: Tool, outcome: CrawlResult, report: Report) -> None:
         """Report fetched pages that could not be read as problems of the crawl; older failures are not repeated."""
-        from bunko.sources.web.visit import NO_TEXT_HINT
-
         failed = {problem.uri: problem.reason for problem in report.problems if problem.uri in outcome.stored_urls}
         rows = {page.url: page for page in self._store.pages.select(tool.id, list(failed))}
         for url, reason in failed.items():
