@@ -231,7 +231,8 @@ class _BatchQueue:
                 prepared = self._cluster.result(first.reference)
             except WorkerLost:
                 if len(first.entries) == 1:
-                    return [_stopped_worker(first.entries[0])]
+                    problem = "its worker process was killed twice while it was prepared"
+                    return [EntryResult(first.entries[0], first.entries[0].work_size, problem=problem)]
                 # Ray has tried it twice: each document alone shows which one it is.
                 alone = [self._submit([entry], ships_files=first.is_shipped) for entry in first.entries]
                 self.pending.extendleft(reversed(alone))
@@ -264,7 +265,3 @@ class _BatchQueue:
             source = source.portable_copy(entries)
         task = PrepareTask(source, self._chunker_settings, entries, seen_ns, contents)
         return _PendingBatch(entries, self._cluster.submit(task), ships_files)
-
-
-def _stopped_worker(entry: SourceEntry) -> EntryResult:
-    return EntryResult(entry, entry.work_size, problem="its worker process was killed twice while it was prepared")

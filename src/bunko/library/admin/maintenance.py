@@ -14,7 +14,6 @@ from bunko.library.admin import commands, doctor
 from bunko.library.admin.status import LibraryStatus, ToolDetails, library_status, source_state, tool_details
 from bunko.library.importing.importer import Importer, hold_lock
 from bunko.library.opening.paths import LibraryPaths
-from bunko.library.searching.embedder_choice import embedder_remedy
 from bunko.library.tools import catalog
 from bunko.library.tools.add import inspect_source
 from bunko.library.tools.build_config import ToolConfig, load_own_build, save_own_build
@@ -161,7 +160,7 @@ class Maintenance:
             findings.append(doctor.Finding("warning", tool.name, message, hint))
         if problem:
             message = f"only words are searched: {problem}"
-            findings.append(doctor.Finding("error", tool.name, message, embedder_remedy(config, tool)))
+            findings.append(doctor.Finding("error", tool.name, message, config.embedder_remedy(tool)))
         elif tool.built.lacks_vectors:
             hint = "A later import or search computes the vectors."
             findings.append(doctor.Finding("warning", tool.name, "some documents have no vectors yet", hint))

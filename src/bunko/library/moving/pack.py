@@ -453,15 +453,13 @@ def _parse_tool(table: object) -> Tool:
     # Assistants read both, and anybody may have written them.
     fields |= {"name": clean_name(fields["name"]), "description": clean_description(fields["description"])}
     for name, value in options.items():
-        if not is_valid_option(name, value) or (name == "search" and not _are_search_settings(value)):
+        if not is_valid_option(name, value) or (
+            name == "search" and not all(is_tool_search_setting(*item) for item in value.items())
+        ):
             raise PackDamaged(f"the value of its option {name!r} has the wrong type")
     return Tool(
         **fields, active=table["active"], built=BuildInfo.from_json(built), options=ToolOptions.from_json(options)
     )
-
-
-def _are_search_settings(values: dict[str, object]) -> bool:
-    return all(is_tool_search_setting(name, value) for name, value in values.items())
 
 
 # Parts that do not affect the chunks.

@@ -56,7 +56,9 @@ class Reranking:
                     scores = self._scores(reranker, clean_query(request.query), texts)
                 label = reranker.label
             except BunkoError as error:
-                notices.append(_notice(error))
+                # Without a hint, the message may end with a command, which people copy up to the end of the line.
+                reason = f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
+                notices.append(f"The results were not reranked: {reason}")
             except Exception as error:  # the code of another package, or of a model, may raise anything
                 _log.warning("The reranker failed", exc_info=error)
                 notices.append(f"The results were not reranked: {type(error).__name__}: {error}")
@@ -105,9 +107,3 @@ def _run(reranker: Reranker, query: str, texts: Sequence[str], seconds: float) -
         atexit.register(thread.join, _EXIT_SECONDS)
         raise BunkoError(f"{reranker.label} took longer than {seconds:g} s; search.rerank_seconds allows more")
     return list(results[0])
-
-
-def _notice(error: BunkoError) -> str:
-    # Without a hint, the message may end with a command, which people copy up to the end of the line.
-    message = f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
-    return f"The results were not reranked: {message}"

@@ -21,7 +21,6 @@ from bunko.library.importing.missing_vectors import MissingVectors
 from bunko.library.importing.outages import Outages
 from bunko.library.importing.refresh import Refresher
 from bunko.library.searching.chat_models import ChatModels
-from bunko.library.searching.embedder_choice import choose_embedder, words_only_notice
 from bunko.library.searching.page import Page, check_page_cursor, cut_page
 from bunko.library.searching.plan import Planner, SearchPlan, selection_notices, settings_sections, shared_folders
 from bunko.library.tools import catalog
@@ -29,7 +28,7 @@ from bunko.library.tools.assistant_names import AssistantNames, assistant_names
 from bunko.library.tools.build_config import ToolConfig
 from bunko.library.tools.catalog import ToolNames
 from bunko.library.web import defaults as web_defaults
-from bunko.protocols import DamagedIndex, Index, IndexView, Store
+from bunko.protocols import DamagedIndex, Embedder, Index, IndexView, Store
 from bunko.runtime.activity import reported_search
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.package_errors import outages
@@ -217,7 +216,7 @@ class Searcher:
         return Answer(ranking.query, ranking.mode, hits, size, Freshness(generation), plan.notices)
 
     def _choose_embedder(self, plan: SearchPlan) -> None:
-        """Choose the embedder of the query; where there is none, the plan is for words alone, with a notice."""
+        """Choose the embedder of most tools; the words of the others, or of all if none is left, are searched: see notices."""
         if plan.ranking.mode == "bm25":
             return
         if lexical_tools := [tool for tool in plan.tools if self._tool_config.is_lexical(tool)]:
@@ -234,12 +233,31 @@ class Searcher:
             if len(lexical_tools) == len(plan.tools):
                 plan.search_words()
                 return
-        choice = choose_embedder(self._tool_config, self._outages, plan.tools)
-        plan.notices += choice.notices
-        plan.embedder, plan.words_only = choice.embedder, set(choice.lexical_ids)
-        if plan.embedder is None:
+        by_name: dict[str, tuple[Embedder, list[Tool]]] = {}
+        for tool in plan.tools:
+            if embedder := self._tool_config.embedder_of(tool):
+                by_name.setdefault(tool.built.embedder or embedder.label, (embedder, []))[1].append(tool)
+            elif problem := self._tool_config.embedder_problem(tool):
+                remedy = self._tool_config.embedder_remedy(tool)
+                plan.notices.append(f"Only the words of {tool.name} are searched: {problem}. {remedy}")
+                plan.words_only.add(tool.id)
+        if not by_name:
             plan.search_words()
             return
+        chosen, its_tools = max(by_name.values(), key=lambda item: len(item[1]))
+        for other, other_tools in by_name.values():
+            if other is not chosen:
+                names = ", ".join(tool.name for tool in other_tools)
+                plan.notices.append(
+                    f"Only the words of {names} are searched: its vectors and those of {its_tools[0].name} come from"
+                    " different embedders."
+                )
+                plan.words_only.update(tool.id for tool in other_tools)
+        if reason := self._outages.reason(chosen):
+            plan.notices.append(_words_only_notice(reason))
+            plan.search_words()
+            return
+        plan.embedder = chosen
         options = plan.ranking.ranking
         is_memos = plan.request.use_tool_settings and settings_sections(plan.tools) == {"memos"}
         # Reciprocal rank fusion would count unrelated vectors like any other.
@@ -275,7 +293,7 @@ class Searcher:
                     raise
                 self._outages.begin(embedder, error.message)
                 reason = error.message if embedder.is_remote else f"{error.message}. {error.hint}"
-                plan.notices.append(words_only_notice(reason))
+                plan.notices.append(_words_only_notice(reason))
                 plan.search_words()
                 is_second_try = False
             except (IndexFailure, LibraryUnreachable):
@@ -420,6 +438,10 @@ def _start_of_next_page(plan: SearchPlan, start: Cursor, answer: Answer, passage
     if count < plan.top_k or hit_count + plan.top_k > MAX_HITS:
         return None
     return Cursor(hit_count, generation=answer.freshness.generation)
+
+
+def _words_only_notice(reason: str) -> str:
+    return f"Only words were searched, because the embedder failed: {reason.rstrip('.')}."
 
 
 def newest_hits(store: Store, tools: Sequence[Tool], where: Filter, limit: int) -> list[Hit]:

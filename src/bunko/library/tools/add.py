@@ -63,9 +63,10 @@ def plan_addition(
     existing, is_part = _find_existing(library, source)
     if existing is not None:
         if name is not None and catalog.find_tool([existing], name) is None:
+            rename = shlex.join(["bunko", "tool", "rename", existing.name, name]) + library.paths.cli_flags()
             raise SettingsError(
                 f"{source.label} is already the tool {existing.name!r}",
-                hint=f"To update it, leave out -n. To rename it: {_rename_command(library, existing, name)}",
+                hint=f"To update it, leave out -n. To rename it: {rename}",
             )
         options = existing.options
         if not is_part:
@@ -126,7 +127,8 @@ def import_addition(
     report = library.import_tools([tool.name], "update", observer=observer)
     if addition.is_new and not report.interrupted and not library.stats.totals(tool.id).documents:
         library.delete_tool(tool.name, observer=observer)
-        raise _unreadable_error(addition.source, report)
+        reason = f": {report.problems[0].uri}: {report.problems[0].reason}" if report.problems else ""
+        raise SourceError(f"Nothing in {addition.source.label} could be read{reason}", hint="Nothing was added.")
     phrase = ""
     if tool.description == _placeholder(addition.source) and not report.interrupted:
         tool, phrase = describe_from_documents(library, tool)
@@ -169,10 +171,6 @@ def _file_size(path: Path) -> int:
         return path.stat().st_size
     except (OSError, ValueError):
         return -1
-
-
-def _rename_command(library: Library, tool: Tool, name: str) -> str:
-    return shlex.join(["bunko", "tool", "rename", tool.name, name]) + library.paths.cli_flags()
 
 
 def names_files(tool: Tool) -> bool:
@@ -243,11 +241,6 @@ def _nothing_error(library: Library, source: DetectedSource, tool: Tool, content
         path = shlex.quote(str(Path(source.label, folder)))
         hint = f"{hint} To read {folder}, add it by itself: bunko add {path}{library.paths.cli_flags()}".lstrip()
     return SourceError(message, hint=hint or "Put documents into it, or add another folder.")
-
-
-def _unreadable_error(source: DetectedSource, report: Report) -> SourceError:
-    reason = f": {report.problems[0].uri}: {report.problems[0].reason}" if report.problems else ""
-    return SourceError(f"Nothing in {source.label} could be read{reason}", hint="Nothing was added.")
 
 
 @dataclass(frozen=True, slots=True)

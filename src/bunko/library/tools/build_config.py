@@ -19,8 +19,10 @@ from bunko.library.opening.paths import LibraryPaths, user_data_folder
 from bunko.library.searching.embedder_arguments import (
     build_embedder,
     embedder_arguments,
+    is_earlier_model,
     is_named,
     lost_reason,
+    missing_reason,
     model_arguments,
 )
 from bunko.library.tools.scan_settings import ScanSettings
@@ -262,6 +264,14 @@ class ToolConfig:
         if not has_vectors(tool) or recorded in (None, "none") or self.embedder_of(tool) is not None:
             return ""
         return lost_reason(recorded or "", self.embedder())
+
+    def embedder_remedy(self, tool: Tool) -> str:
+        """Return what to do about a tool whose embedder cannot be used."""
+        recorded, current = tool.built.embedder or "", self.embedder()
+        reason = missing_reason(recorded, current)
+        if not reason and is_earlier_model(recorded, current):
+            return f"Compute them again: {self.rebuild_command(tool)}"
+        return reason or f"Set it again, or use the current one: {self.rebuild_command(tool)}"
 
     def build_info(self, tool: Tool, *, asks_embedder: bool = True) -> BuildInfo:
         """Return what a tool records after an import of its changes; see `new_build_info`."""

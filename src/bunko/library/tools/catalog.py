@@ -250,7 +250,9 @@ def _check_name(existing_tools: Sequence[Tool], name: str) -> None:
             f" {MAX_STORED_NAME_LENGTH} characters",
             hint="Choose another name.",
         )
-    if name.startswith(SHADOW_PREFIX) or not any(map(_is_letter, name)):
+    # An emoji is a name too.
+    has_letter = any(char.isalnum() or unicodedata.category(char) == "So" for char in name)
+    if name.startswith(SHADOW_PREFIX) or not has_letter:
         raise SettingsError(
             f"{name!r} cannot be a tool's name", hint="Use at least one letter or digit, and no ~ at the beginning."
         )
@@ -267,10 +269,6 @@ def _check_name(existing_tools: Sequence[Tool], name: str) -> None:
                 f"{name!r} and {tool.name!r} would look the same to an assistant: {assistant_name(tool)}",
                 hint="Choose another name.",
             )
-
-
-def _is_letter(char: str) -> bool:
-    return char.isalnum() or unicodedata.category(char) == "So"  # an emoji is a name too
 
 
 def clean_description(description: str) -> str:

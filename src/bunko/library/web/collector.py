@@ -272,7 +272,7 @@ class WebCollector:
             raise
         finally:
             is_new = existing is None and self._tool_exists(tool)
-            if is_new and not any(map(_is_stored_or_waiting, self._store.pages.select(tool.id))):
+            if is_new and not any(page.state in ("held", "waiting") for page in self._store.pages.select(tool.id)):
                 with self._importer.write_lock(tools=[tool.name]):
                     self._store.tools.drop(tool.id)
 
@@ -366,10 +366,6 @@ class WebCollector:
 
     def _web_command(self, verb: str) -> str:
         return f"bunko web {verb}{' URL' if verb == 'add' else ''}{self._paths.cli_flags()}"
-
-
-def _is_stored_or_waiting(page: WebPage) -> bool:
-    return page.state in ("held", "waiting")
 
 
 @contextmanager
