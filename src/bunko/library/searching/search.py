@@ -216,7 +216,7 @@ class Searcher:
         return Answer(ranking.query, ranking.mode, hits, size, Freshness(generation), plan.notices)
 
     def _choose_embedder(self, plan: SearchPlan) -> None:
-        """Choose the embedder of most tools; the words of the others, or of all if none is left, are searched: see notices."""
+        """Choose the embedder of most tools; the words of the others are searched, and notices say why."""
         if plan.ranking.mode == "bm25":
             return
         if lexical_tools := [tool for tool in plan.tools if self._tool_config.is_lexical(tool)]:
