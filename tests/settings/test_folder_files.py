@@ -20,7 +20,7 @@ from tests.settings.loading import setting_value, write_file
 
 SETTINGS = all_settings()
 # Where data goes and what that costs, what runs, who has access, what is logged, how long the user waits, how their
-# machine is used. A setting belongs here unless `folder_limits` says which values a folder of documents may set.
+# machine is used. A setting belongs here unless `FOLDER_LIMITS` says which values a folder of documents may set.
 USERS_OWN = {
     "library": "path",
     "database": "path",

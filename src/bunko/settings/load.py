@@ -73,7 +73,7 @@ def load_settings(
 
     Without `config`, the first config file in `config_folders` is used. `.env` is read in `dotenv_folders`, then in
     the folder of the config file; the first folder that sets a value wins. `untrusted_folder` is a documents folder
-    that may come from somebody else: its files may set only what `folder_limits` allows, over the first config file
+    that may come from somebody else: its files may set only what `FOLDER_LIMITS` allows, over the first config file
     outside of it. `trusted_folders` belong to the user even if they are inside it. What `current_folder` has itself is
     limited in the same way, and counts after the documents folder. The settings that embedding providers declare are
     loaded if a source may set one of them; with `all_providers`, for all that are installed.
