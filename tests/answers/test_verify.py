@@ -6,8 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bunko.answers.answer_text import split_answer
-from bunko.answers.verify import verify_sentences
+from bunko.answers.verify import split_answer, verify_sentences
 from bunko.types.answers import DENIAL, AnswerSource, CheckedSentence, CitationState
 
 LEAVE = "有給休暇は入社から六か月後に十日付与されます。使わなかった分は翌年度に繰り越せますが、二年で消えます。"

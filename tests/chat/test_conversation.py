@@ -13,7 +13,7 @@ from bunko.errors import QueryError
 from bunko.interfaces.chat.conversation import ChatEvents, ChatLimits, ChatReply, Conversation
 from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.servers import ServerTool, ToolOutput
-from bunko.llm.connection import ChatConnection
+from bunko.llm.client import ChatConnection
 from bunko.llm.turns import ChatServer
 from bunko.runtime.remote import RemoteFailure
 from tests.chat.chat_service import ChatService, Reply, Request, chat_service

@@ -34,7 +34,7 @@ LEFT_OUT_MODULES = (
     "interfaces/text.py",
     # The descriptions of settings, in files and docs.
     "settings/docs.py",
-    "settings/folder_limits.py",
+    "settings/folder_files.py",
     "settings/schema.py",
     "settings/starter.py",
     # Parts of documents, and words of programming languages and file formats.

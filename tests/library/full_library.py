@@ -13,8 +13,7 @@ from bunko.library.opening.paths import LibraryPaths, locate_library
 from bunko.protocols import Digest, Store
 from bunko.types import Tool
 from bunko.types.access import AuditEntry, Rights, Token
-from bunko.types.outbox import DomainRule, OutboxEntry
-from bunko.types.records import EmbeddingUsage, ToolStatistics, WebPage
+from bunko.types.records import DomainRule, EmbeddingUsage, OutboxEntry, ToolStatistics, WebPage
 
 TEXTS = {
     "京都.md": "# 京都の寺\n\n秋の京都で寺の庭を巡りました。紅葉にはまだ早い時期でした。\n\n"

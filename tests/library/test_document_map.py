@@ -13,7 +13,7 @@ import pytest
 from bunko.library.library import Library
 from bunko.library.maps import layout as map_layout
 from bunko.library.maps.document_map import MapPoint
-from bunko.library.maps.groups import MAX_GROUPS, group_points
+from bunko.library.maps.overview import MAX_GROUPS, group_points
 from bunko.library.opening.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types import LineSpan, Tool

@@ -12,8 +12,7 @@ import pytest
 from bunko import stores
 from bunko.errors import BunkoError, LibraryBusy, LibraryDamaged, LibraryError, LibraryMoved, SettingsError
 from bunko.library.library import Library
-from bunko.library.moving import copy_rows
-from bunko.library.moving.move import Mover, MoveResult
+from bunko.library.moving.move import COPY_STEP, VERIFY_STEP, Mover, MoveResult
 from bunko.library.opening.load_settings import load_library_settings
 from bunko.library.opening.open import open_library
 from bunko.library.opening.paths import locate_library
@@ -50,7 +49,7 @@ class Killed(BaseException):
 @pytest.fixture
 def kill_while_copying() -> Observer:
     def kill(step: str, done: int, total: int) -> None:
-        if step == copy_rows.COPY_STEP and done > 0.4 * total:
+        if step == COPY_STEP and done > 0.4 * total:
             raise Killed
 
     return Observer(on_step=kill)
@@ -203,7 +202,7 @@ def test_what_is_written_without_a_lock_during_the_move_is_not_lost(folder: Path
     edited = threading.Event()
 
     def edit(step: str, done: int, total: int) -> None:
-        if step == copy_rows.VERIFY_STEP and not edited.is_set():
+        if step == VERIFY_STEP and not edited.is_set():
             edited.set()
             with open_folder(folder) as other:
                 tool = other.resolve_tool("notes")
@@ -218,7 +217,7 @@ def test_what_is_written_without_a_lock_during_the_move_is_not_lost(folder: Path
 
 def test_a_copy_that_differs_is_not_switched_to(folder: Path, tmp_path: Path) -> None:
     def damage(step: str, done: int, total: int) -> None:
-        if step == copy_rows.COPY_STEP and done == total:
+        if step == COPY_STEP and done == total:
             with closing(sqlite3.connect(tmp_path / "moved.db")) as connection, connection:
                 connection.execute("UPDATE chunks SET heading = 'forged' WHERE id = (SELECT max(id) FROM chunks)")
                 connection.execute("DELETE FROM vectors WHERE key = 'pinned' OR key = CAST('pinned' AS BLOB)")

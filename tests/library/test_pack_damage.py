@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bunko.errors import BunkoError, LibraryTooNew, SourceError
-from bunko.library.moving.pack import Pack, open_pack, records
+from bunko.library.moving.pack import Pack, encode_record, open_pack
 from bunko.library.tools import catalog
 from bunko.text.term_codec import pack_terms
 from tests.library.packs import OpenNamed, answers, import_pack_file, library_contents
@@ -27,7 +27,7 @@ def rewritten(path: Path, change: Callable[[dict[str, Any], list[bytes]], None])
     magic, head, body = data[:-32].split(b"\n", 2)
     whole = json.loads(head)
     with open_pack(path) as one:
-        parts = [records.encode_record(record.prepared, record.vectors) for record in one.records()]
+        parts = [encode_record(record.prepared, record.vectors) for record in one.records()]
     assert b"".join(parts) == zlib.decompress(body)
     change(whole, parts)
     made = magic + b"\n" + json.dumps(whole).encode() + b"\n" + zlib.compress(b"".join(parts))

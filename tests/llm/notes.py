@@ -10,8 +10,7 @@ import pytest
 
 from bunko.library.importing import memos
 from bunko.library.library import Library
-from bunko.llm.client import ChatModel
-from bunko.llm.connection import ChatConnection
+from bunko.llm.client import ChatConnection, ChatModel
 from bunko.types import Answer
 from tests.loopback import KEY, Loopback, chatting
 from tests.mcp.test_memos_toolset import DIARY, opened, write

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.llm.connection import PRESETS
+from bunko.llm.client import PRESETS
 from bunko.llm.rewrite import NOT_REWRITTEN, rewrite_query
 from bunko.search.request import SearchRequest
 from bunko.settings import load_settings

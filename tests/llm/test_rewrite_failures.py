@@ -190,7 +190,7 @@ def test_a_failure_carries_no_key_in_what_caused_it(service: Loopback) -> None:
 def test_what_is_missing_on_this_side_is_not_blamed_on_the_server() -> None:
     code = (
         "import sys; sys.modules['openai'] = None\n"
-        "from bunko.llm.client import ChatModel, describe_failure\nfrom bunko.llm.connection import ChatConnection\n"
+        "from bunko.llm.client import ChatModel, describe_failure\nfrom bunko.llm.client import ChatConnection\n"
         "from bunko.runtime.remote import RemoteFailure\n"
         "for model in ('m', ''):\n"
         "    connection = ChatConnection('ollama', model, 'http://127.0.0.1:9')\n"

@@ -9,8 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from bunko.llm.client import describe_failure
-from bunko.llm.connection import ChatConnection
+from bunko.llm.client import ChatConnection, describe_failure
 from bunko.llm.turns import ChatServer, Message, RequestedCall, Turn, rejects_tools
 from bunko.runtime.remote import RemoteFailure
 from tests.chat.chat_service import ChatService, Reply, chat_service

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bunko import stores
-from bunko.types.outbox import DomainRule, OutboxEntry
+from bunko.types.records import DomainRule, OutboxEntry
 from tests.scale.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.scale

@@ -15,7 +15,7 @@ from bunko.interfaces.page.language import load_texts
 from bunko.interfaces.page.query import parse_page_query
 from bunko.search.request import SearchRequest, parse_options, tool_search_settings
 from bunko.settings import load_settings
-from bunko.settings.folder_limits import FOLDER_LIMITS
+from bunko.settings.folder_files import FOLDER_LIMITS
 from bunko.types.ranking import OPTIONS, OptionValue, RankingOption
 from tests.conftest import Opener, Run
 

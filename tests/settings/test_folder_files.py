@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from bunko.library.opening.load_settings import load_library_settings
 from bunko.library.opening.paths import locate_library
 from bunko.settings import LoadedSettings, Setting, all_settings, load_settings
-from bunko.settings.folder_limits import FOLDER_LIMITS
+from bunko.settings.folder_files import FOLDER_LIMITS
 from tests.conftest import Run
 from tests.settings.loading import setting_value, write_file
 
 SETTINGS = all_settings()
 # Where data goes and what that costs, what runs, who has access, what is logged, how long the user waits, how their
-# machine is used. A setting belongs here unless `folder_limits` says which values a folder of documents may set.
+# machine is used. A setting belongs here unless `FOLDER_LIMITS` says which values a folder of documents may set.
 USERS_OWN = {
     "library": "path",
     "database": "path",

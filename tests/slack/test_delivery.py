@@ -15,7 +15,7 @@ from bunko.errors import SettingsError
 from bunko.interfaces.slack import bot as bot_module
 from bunko.interfaces.slack import dispatcher
 from bunko.library.library import Library
-from bunko.types.outbox import OutboxEntry
+from bunko.types.records import OutboxEntry
 from tests.site import Site, html
 from tests.slack.conftest import StartBot
 from tests.slack.running_bot import running_bot

@@ -15,7 +15,7 @@ import pytest
 
 from bunko.errors import LibraryError
 from bunko.library.library import Library
-from bunko.types.outbox import OutboxEntry
+from bunko.types.records import OutboxEntry
 from tests.chat.chat_service import Reply, Request, chat_service, last_question
 from tests.slack.conftest import StartBot
 from tests.slack.running_bot import running_bot

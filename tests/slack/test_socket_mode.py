@@ -14,7 +14,7 @@ from websockets.sync.server import ServerConnection, serve
 
 from bunko.errors import LibraryError, SettingsError
 from bunko.library.library import Library
-from bunko.types.outbox import OutboxEntry
+from bunko.types.records import OutboxEntry
 from tests.slack.running_bot import running_bot
 from tests.slack.slack_service import Failure, SlackService
 

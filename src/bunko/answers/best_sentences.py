@@ -170,21 +170,14 @@ def _score(
             if in_sentence or similarity:
                 candidates.append(candidate)
     if similarity:
-        _add_similarities(candidates, similarity(text, [_in_context(candidate) for candidate in candidates]))
+        texts = [f"{item.source.title} {' '.join(item.source.headings)} {item.text}" for item in candidates]
+        for candidate, cosine in zip(candidates, similarity(text, texts), strict=True):
+            candidate.certainty = _COVERAGE_WEIGHT * candidate.coverage + max(0.0, cosine)
+            candidate.score += _SIMILARITY_WEIGHT * max(0.0, cosine)
     for candidate in candidates:
         candidate.score *= 1 + _EXPECTED_KIND_BONUS * _has_asked_kind(question, candidate.text)
         candidate.score /= 1 + _RANK_DISCOUNT * candidate.rank
     return candidates
-
-
-def _add_similarities(candidates: Sequence[_Candidate], similarities: Sequence[float]) -> None:
-    for candidate, cosine in zip(candidates, similarities, strict=True):
-        candidate.certainty = _COVERAGE_WEIGHT * candidate.coverage + max(0.0, cosine)
-        candidate.score += _SIMILARITY_WEIGHT * max(0.0, cosine)
-
-
-def _in_context(candidate: _Candidate) -> str:
-    return f"{candidate.source.title} {' '.join(candidate.source.headings)} {candidate.text}"
 
 
 def _group_weights(question: _Question, sentences: Sequence[frozenset[str]]) -> dict[int, float]:

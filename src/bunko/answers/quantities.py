@@ -188,15 +188,14 @@ def _find_dates(text: str) -> _Located:
                 continue
             groups = match.groupdict()
             month_text = groups.get("month") or "0"
-            month = int(month_text) if month_text.isdigit() else _month_number(month_text)
+            if month_text.isdigit():
+                month = int(month_text)
+            else:
+                month = next(i for i, name in enumerate(_MONTHS, 1) if name.startswith(month_text[:3].lower()))
             value = (int(groups.get("year") or 0), month, int(groups.get("day") or 0))
             if month <= 12 and value[2] <= 31:
                 used[match.start() : match.end()] = [True] * (match.end() - match.start())
                 yield Quantity("date", value, "", match[0].strip()), match.start(), match.end()
-
-
-def _month_number(name: str) -> int:
-    return next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(name[:3].lower()))
 
 
 def _find_clocks(text: str) -> _Located:

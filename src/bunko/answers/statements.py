@@ -150,7 +150,9 @@ def _japanese_words(run: str) -> tuple[list[Word], int]:
         is_negation = part_of_speech.startswith("助動詞") and surface in polarity.JAPANESE_NEGATIONS
         if is_negation or (spellings and spellings[0] in polarity.JAPANESE_DENIALS):
             negations += 1
-            _negate_last(words)
+            if words:
+                last = words[-1]
+                words[-1] = Word(last.text, last.spellings, last.is_name, not last.is_negated, last.is_predicate)
             if is_negation or spellings[0] in ("無い", "無し"):
                 continue
         if part_of_speech.startswith("接頭辞") and surface in polarity.JAPANESE_PREFIXES:
@@ -177,12 +179,6 @@ def _japanese_words(run: str) -> tuple[list[Word], int]:
         )
         is_prefix_denying = False
     return words, negations
-
-
-def _negate_last(words: list[Word]) -> None:
-    if words:
-        last = words[-1]
-        words[-1] = Word(last.text, last.spellings, last.is_name, not last.is_negated, last.is_predicate)
 
 
 def _romaji_spellings(lemma: str, *, is_name: bool) -> Iterator[str]:

@@ -88,7 +88,10 @@ def _headline_numbers(evaluation: Evaluation) -> list[tuple[str, str]]:
 def _comparison_values(comparison: Comparison, evaluation: Evaluation, measure: str) -> dict[str, Any]:
     runs = {run.name: run for run in evaluation.runs}
     compared_runs = [runs[name] for name in (comparison.first, comparison.second) if name in runs]
-    changes = _query_changes(compared_runs[0], compared_runs[1], measure) if len(compared_runs) == 2 else {}
+    changes = {}
+    if len(compared_runs) == 2:
+        before, after = (run.values.get(measure, {}) for run in compared_runs)
+        changes = {query_id: after[query_id] - before[query_id] for query_id in before if query_id in after}
     results_of = _results_by_query(compared_runs)
     by_change = sorted(changes, key=lambda query: changes[query])
     losses = [query for query in by_change if changes[query] < 0][:_MAX_CHANGED]
@@ -102,11 +105,6 @@ def _comparison_values(comparison: Comparison, evaluation: Evaluation, measure: 
         "losses": [(results_of(query), changes[query]) for query in losses],
         "wins": [(results_of(query), changes[query]) for query in wins],
     }
-
-
-def _query_changes(first: Run, second: Run, measure: str) -> dict[str, float]:
-    before, after = first.values.get(measure, {}), second.values.get(measure, {})
-    return {query_id: after[query_id] - before[query_id] for query_id in before if query_id in after}
 
 
 def _results_by_query(runs: Sequence[Run]) -> Callable[[str], list[tuple[str, QueryResult]]]:

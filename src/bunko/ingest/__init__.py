@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bunko.ingest.preparer import LocalPreparer, open_preparer
     from bunko.ingest.run import ImportRun
-    from bunko.ingest.stored import embed_missing, keep_documents
-    from bunko.ingest.texts import ingest_texts
+    from bunko.ingest.stored import embed_missing, ingest_texts, keep_documents
     from bunko.ingest.watched import WatchedFolders
 
 _MODULES = {
@@ -20,7 +19,7 @@ _MODULES = {
     "LocalPreparer": "preparer",
     "WatchedFolders": "watched",
     "embed_missing": "stored",
-    "ingest_texts": "texts",
+    "ingest_texts": "stored",
     "keep_documents": "stored",
     "open_preparer": "preparer",
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from bunko.llm.connection import ChatConnection
+from bunko.llm.client import ChatConnection
 from bunko.runtime.installation import install_command
 from bunko.runtime.remote import NOT_READY_STATUS, UNUSABLE_STATUS, RemoteFailure, translate_openai_errors
 from bunko.text.hidden_chars import remove_hidden_chars

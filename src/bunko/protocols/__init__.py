@@ -1,9 +1,6 @@
 """The protocols that providers implement: any class with these methods fits."""
 
-from bunko.protocols.access import AuditStore, TokenStore
-from bunko.protocols.changes import ChangeStore, IndexStatisticsStore
 from bunko.protocols.index import ApproximateView, DamagedIndex, Index, IndexView
-from bunko.protocols.outbox import DomainStore, OutboxStore
 from bunko.protocols.parts import (
     Chunker,
     Embedder,
@@ -19,16 +16,24 @@ from bunko.protocols.parts import (
     VisibleSource,
     WatchableSource,
 )
-from bunko.protocols.rows import Digest, MovingRows, RowPage
 from bunko.protocols.store import (
+    AuditStore,
     CacheStore,
+    ChangeStore,
+    Digest,
     DocumentReader,
     DocumentStore,
+    DomainStore,
+    IndexStatisticsStore,
     LibraryStorage,
+    MovingRows,
+    OutboxStore,
+    RowPage,
     ScanStore,
     StatsStore,
     Store,
     StoreFiles,
+    TokenStore,
     ToolStore,
     VectorStore,
     WebPageStore,

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from bunko.protocols.access import AuditStore, TokenStore
-from bunko.protocols.changes import ChangeStore, IndexStatisticsStore
-from bunko.protocols.outbox import DomainStore, OutboxStore
-from bunko.protocols.rows import MovingRows
 from bunko.types import Fingerprint, Problem, SourceEntry, Tool
+from bunko.types.access import AuditEntry, AuditResult, Token
 from bunko.types.build_info import BuildInfo
 from bunko.types.records import (
     NO_FILTER,
     ChunkRow,
+    ChunkSentences,
+    ChunkTerms,
+    ChunkText,
+    ChunkVector,
     DatedDocument,
     DocumentSummary,
+    DomainRule,
     EmbeddingUsage,
     FailedDocument,
     Filter,
     ListedDocument,
     LoggedSearch,
+    OutboxEntry,
     PreparedDocument,
     ScanRecord,
     StorageSize,
     StoreAddress,
+    StoredChunk,
     StoredDocument,
+    ToolStatistics,
     Totals,
     VectorRoom,
     WebPage,
@@ -38,6 +43,243 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from bunko.types import SentenceVectors
+
+
+Row = tuple[Any, ...]
+Key = tuple[Any, ...]  # the values that identify and sort a row; an empty one is before the first or after the last
+
+
+class RowPage(NamedTuple):
+    """Consecutive rows of a table: all those after one key and up to another."""
+
+    after: Key
+    until: Key
+    rows: Sequence[Row]
+
+
+class Digest(NamedTuple):
+    """The number of some rows, and a hash of them that does not depend on their order."""
+
+    rows: int = 0
+    hash: int = 0
+
+    def __add__(self, other: object) -> Digest:
+        """Return the digest of both groups of rows."""
+        if not isinstance(other, Digest):
+            return NotImplemented
+        return Digest(self.rows + other.rows, (self.hash + other.hash) % 2**128)
+
+
+class MovingRows(Protocol):
+    """All rows of a library as they are stored, table by table, in every store the same."""
+
+    tables: Sequence[str]  # in an order in which each refers only to those before it
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+
+    def pages(self, table: str) -> Iterator[RowPage]:
+        """Yield a table in pages of a limited number of rows and bytes; the last one reaches to the end."""
+
+    def digests(self, table: str, page: RowPage) -> dict[int, Digest]:
+        """Return the digest of the rows of a page, by the id of their tool."""
+
+    def last_key(self, table: str) -> Key:
+        """Return the key of the last row of a table, an empty one if it has no rows."""
+
+    def put_page(self, table: str, page: RowPage, *, is_new: bool) -> bool:
+        """Replace the rows between two keys with those of a page; return whether that changed anything.
+
+        `is_new`: the table has no row after the first of the two keys, so that there is nothing to replace.
+        """
+
+    def last_ids(self) -> dict[str, int]:
+        """Return the highest id that each table with ids has ever given."""
+
+    def put_last_ids(self, ids: Mapping[str, int]) -> None:
+        """Give only higher ids from now on."""
+
+    def values(self) -> dict[str, str]:
+        """Return the values that describe the library as a whole, such as its id, its generation, and index notes."""
+
+    def put_values(self, values: Mapping[str, str], index_files: Mapping[int, str], *, is_finished: bool) -> None:
+        """Store the values of another library, and the index files of this machine by tool.
+
+        A library that is finished can be used from now on. On a server, tools that belong to no machine become those
+        of this one.
+        """
+
+    def copy_of(self) -> str:
+        """Return the id of the library that this one is a copy of and nothing else, or an empty string.
+
+        A copy that was written to since it was finished is a library of its own.
+        """
+
+    def is_unfinished(self) -> bool:
+        """Return whether this library is a copy that is not complete."""
+
+    def begin_use(self) -> None:
+        """Make this library more than a copy, as the first write does."""
+
+    def begin_copy(self, library_id: str) -> None:
+        """Mark this library as an unfinished copy, so that no other command uses it."""
+
+    def leave(self, place: str) -> AbstractContextManager[None]:
+        """Run the block while writers wait, and then mark this library as moved; if it fails, as nothing."""
+
+    def stay(self) -> None:
+        """Remove the mark that this library has moved."""
+
+
+class ChangeStore(Protocol):
+    """What changed since a generation, for indexes that follow the store."""
+
+    def chunks_since(self, tool_id: int, since: int) -> Iterator[StoredChunk]:
+        """Yield the chunks of all documents written after a generation, in the order they were written."""
+
+    def documents_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of the documents written after a generation, in the order they were written."""
+
+    def chunks_of(self, document_ids: Sequence[int]) -> Iterator[StoredChunk]:
+        """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
+
+    def chunk_terms(self, ids: Sequence[int]) -> Iterator[ChunkTerms]:
+        """Yield the terms of the chunks with these ids that still exist, in any order."""
+
+    def chunk_vectors(self, ids: Sequence[int]) -> Iterator[ChunkVector]:
+        """Yield the vectors of the chunks with these ids that still exist, in any order."""
+
+    def chunk_sentences(self, ids: Sequence[int]) -> Iterator[ChunkSentences]:
+        """Yield the sentence vectors of the chunks with these ids that still exist, in any order."""
+
+    def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
+        """Yield the texts of the chunks with these ids that still exist, in any order."""
+
+    def chunk_ids(self, tool_id: int) -> list[int]:
+        """Return the ids of all chunks of a tool."""
+
+    def removed_since(self, tool_id: int, since: int) -> list[int] | None:
+        """Return the ids of the documents removed after a generation, or None if those records were pruned."""
+
+    def redated_since(self, tool_id: int, since: int) -> list[int]:
+        """Return the ids of documents whose date, that of their file, became another day after a generation."""
+
+    def last_generation(self, tool_id: int) -> int:
+        """Return a generation after which nothing of a tool was written or removed; it never goes back."""
+
+    def prune_removals(self, tool_id: int, before: int) -> None:
+        """Delete the records of removals up to a generation."""
+
+    def set_index_file(self, tool_id: int, name: str) -> None:
+        """Store the name of the tool's current index file."""
+
+    def index_file(self, tool_id: int) -> str:
+        """Return the name of the tool's current index file, or an empty string."""
+
+    def set_index_note(self, tool_id: int, index: str, note: str) -> None:
+        """Store the note of an index outside the library about its copy of a tool; an empty one deletes it."""
+
+    def index_note(self, tool_id: int, index: str) -> str:
+        """Return the note of an index about its copy of a tool, or an empty string."""
+
+
+class IndexStatisticsStore(Protocol):
+    """Statistics over the chunks of tools, for indexes outside the library that cannot compute them for each search.
+
+    They follow the documents by generation: the copying process brings the statistics along. Each copy
+    of a tool has statistics of its own, because one may be behind another; `copy` is its id.
+    """
+
+    def get(self, tool_id: int, copy: str) -> ToolStatistics | None:
+        """Return the statistics of a copy, without the frequencies, or None if there are none."""
+
+    def frequencies(self, tool_id: int, copy: str, keys: Sequence[int]) -> dict[int, int]:
+        """Return in how many chunks of a copy each key occurs; a key that occurs in none may be left out."""
+
+    def replace(
+        self, tool_id: int, copy: str, statistics: ToolStatistics, frequencies: Iterable[tuple[int, int]]
+    ) -> None:
+        """Store the statistics of a copy in place of earlier ones, and delete those of abandoned copies, atomically."""
+
+    def update(
+        self, tool_id: int, copy: str, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], *, since: int
+    ) -> bool:
+        """Replace the statistics of a copy and add changes to its frequencies, atomically.
+
+        If the stored statistics are not of the generation `since`, nothing is stored and the result is False.
+        """
+
+    def clear(self, tool_id: int, copy: str) -> None:
+        """Delete the statistics of a copy."""
+
+
+class OutboxStore(Protocol):
+    """What bots have promised to answer; it survives the end of a process."""
+
+    def add(self, entry: OutboxEntry) -> bool:
+        """Store an entry; return False if there is one with its key."""
+
+    def get(self, key: str) -> OutboxEntry | None:
+        """Return the entry with a key, or None."""
+
+    def update(self, entry: OutboxEntry) -> None:
+        """Store the state, the attempts and the answer of an entry."""
+
+    def unfinished(self, bot: str, *, limit: int) -> list[OutboxEntry]:
+        """Return the entries of a bot that are waiting or answered, by position."""
+
+    def finished(self, bot: str, thread: str, *, limit: int) -> list[OutboxEntry]:
+        """Return the last entries of a thread that are done, by position."""
+
+    def prune(self, before: float) -> None:
+        """Delete the entries that are done or failed and were created before a time."""
+
+
+class DomainStore(Protocol):
+    """The domains that a bot may add pages from, as people have decided in a chat."""
+
+    def all(self) -> list[DomainRule]:
+        """Return all rules, sorted by domain."""
+
+    def put(self, rule: DomainRule) -> None:
+        """Store a rule in place of the earlier one for its domain."""
+
+
+class TokenStore(Protocol):
+    """The tokens of HTTP clients, each with the rights that it gives."""
+
+    def all(self) -> list[Token]:
+        """Return all tokens, sorted by name; those that have expired too."""
+
+    def add(self, token: Token) -> bool:
+        """Add a token; return False if there is one of that name."""
+
+    def remove(self, name: str) -> bool:
+        """Delete a token; return False if there is none of that name."""
+
+    def mark_used(self, name: str, used_at: str) -> bool:
+        """Record the last use of a token; return False if another process is writing."""
+
+    def rename_tool(self, name: str, new_name: str) -> None:
+        """Give the rights to a tool to the tool of its new name."""
+
+    def remove_tool(self, name: str) -> None:
+        """Take the rights to a tool from all tokens."""
+
+
+class AuditStore(Protocol):
+    """The log of who changed what."""
+
+    def begin(self, entry: AuditEntry, *, limit: int) -> int:
+        """Store an entry before the change, so that it survives a crash; keep `limit` entries. Return its id."""
+
+    def finish(
+        self, entry_id: int, result: AuditResult, details: Mapping[str, Any], *, tools: Sequence[str] | None = None
+    ) -> None:
+        """Record the result of a change, and its tools if they were not known before."""
+
+    def entries(self, *, since: str = "") -> list[AuditEntry]:
+        """Return the entries, the oldest first; all, or those from a time on."""
 
 
 class ToolStore(Protocol):

@@ -6,13 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from bunko.protocols import IndexView
+from bunko.embedders import embed_and_check
+from bunko.errors import EmbedderError
+from bunko.protocols import Embedder, IndexView
 from bunko.search import fusion
 from bunko.search.arms import Arms, FusedScores, gram_terms, highest_possible_score, single_char_ranges
+from bunko.search.nearest_sentence import nearest_heading, nearest_sentence
+from bunko.search.passages import split_author
 from bunko.search.query_analysis import QueryAnalysis
 from bunko.search.request import RankRequest
 from bunko.search.similarity import similarities
-from bunko.types import ArmScore, Explanation, ScorePart, TermScore
+from bunko.text import analyzer
+from bunko.text.normalise import normalise
+from bunko.text.sentences import sentence_ranges
+from bunko.types import ArmScore, Explanation, Hit, ScorePart, TermScore
 from bunko.types.records import GRAM_WEIGHT, Ranking
 
 # Roles that an explanation lists as expansions of a query word, or beside it.
@@ -43,7 +50,11 @@ def explain_rows(
         counted = _highest_of_each_group(analysis, term_scores)
         details = [TermScore(analysis.spellings[i], analysis.roles[i], counted[i]) for i in matched]
         if lane == "gram":
-            details = _scale(gram_scores[row], lexical_scores[row].score)
+            # Hits by n-grams alone score at most half as much as any other: the scores add up to the total.
+            terms = gram_scores[row]
+            total = lexical_scores[row].score
+            current = sum(term.score for term in terms)
+            details = [replace(term, score=term.score * total / current) for term in terms] if current else list(terms)
         elif row not in lexical_scores:  # it has some of the words, but not enough to be among the best
             details = [replace(term, score=0.0) for term in details]
         explanations[row] = Explanation(
@@ -105,12 +116,6 @@ def _gram_scores(
         ]
         for row, scores in zip(rows, table, strict=True)
     }
-
-
-def _scale(terms: Sequence[TermScore], total: float) -> list[TermScore]:
-    """Return terms whose scores add up to a total: hits by n-grams alone score at most half as much as any other."""
-    current = sum(term.score for term in terms)
-    return [replace(term, score=term.score * total / current) for term in terms] if current else list(terms)
 
 
 # For each arm its score, the value that is weighted, and the weight.
@@ -188,3 +193,89 @@ def _adaptive_parts(
         parts["bm25"] = lexical[row], weights.per_lexical_score * lexical[row] / lexical_weight, lexical_weight
     parts["vector"] = semantic[row], weights.vector_points(semantic[row], mean) / weights.vector, weights.vector
     return parts
+
+
+# A longer sentence is a table or a list of data, and its beginning says enough.
+_MAX_SENTENCE_CHARS = 300
+# Sentences of a hit that are compared with the query by their vectors.
+_MAX_COMPARED = 40
+
+
+def explain_texts(hits: Sequence[Hit], query: str, embedder: Embedder | None) -> list[Hit]:
+    """Return hits whose explanations name the fields of their terms and their best sentence.
+
+    Without a term, sentences are compared with the query by an embedder, unless that sends them to a server.
+    """
+    return [_explain(hit, query, embedder) for hit in hits]
+
+
+def _explain(hit: Hit, query: str, embedder: Embedder | None) -> Hit:
+    if hit.explanation is None:
+        return hit
+    fields = [(name, _Words(text)) for name, text in _fields(hit)]
+    terms = tuple(
+        replace(term, fields=tuple(dict.fromkeys(name for name, words in fields if words.contain(term))))
+        for term in hit.explanation.term_scores
+    )
+    sentences = _sentences(hit.chunk.text, hit.chunk.heading)
+    best = _best_by_terms(sentences, terms)
+    if not best and sentences and embedder is not None and not embedder.is_remote:
+        best = _best_by_vectors(sentences[:_MAX_COMPARED], query, embedder)
+    nearest = nearest_sentence(hit) or nearest_heading(hit)
+    return replace(
+        hit,
+        explanation=replace(
+            hit.explanation,
+            term_scores=terms,
+            best_sentence=best if len(best) <= _MAX_SENTENCE_CHARS else best[:_MAX_SENTENCE_CHARS].rstrip() + "…",
+            nearest_sentence=nearest,
+            sentence_score=hit.explanation.sentence_score if nearest else None,
+        ),
+    )
+
+
+def _fields(hit: Hit) -> list[tuple[str, str]]:
+    """Return the parts of a hit that are indexed; its text without its headings."""
+    chunk = hit.chunk
+    headings = set(chunk.heading_path)
+    text = "\n".join(line for line in chunk.text.splitlines() if line.strip("# \t") not in headings)
+    author, own_headings = split_author(hit)
+    fields = [("title", hit.title), ("author", author), *(("heading", heading) for heading in own_headings)]
+    return [*fields, ("text", text)]
+
+
+class _Words:
+    """The words of a text, to look terms up in."""
+
+    def __init__(self, text: str) -> None:
+        self._keys = frozenset(analyzer.term_keys(text))
+        self._text = normalise(text).lower()
+
+    def contain(self, term: TermScore) -> bool:
+        return term.term in self._text if term.role == "gram" else analyzer.term_key(term.term) in self._keys
+
+
+def _sentences(text: str, heading: str) -> list[str]:
+    body = text.removeprefix(heading) if heading and text != heading else text
+    sentences = (body[start:end].strip() for start, end in sentence_ranges(body))
+    return [sentence for sentence in sentences if any(char.isalnum() for char in sentence)]
+
+
+def _best_by_terms(sentences: Sequence[str], terms: Sequence[TermScore]) -> str:
+    """Return the first sentence whose terms add most to the score; empty if none has any."""
+    best_sentence, best_score = "", 0.0
+    for sentence in sentences:
+        words = _Words(sentence)
+        score = sum(term.score for term in terms if words.contain(term))
+        if score > best_score:
+            best_sentence, best_score = sentence, score
+    return best_sentence
+
+
+def _best_by_vectors(sentences: Sequence[str], query: str, embedder: Embedder) -> str:
+    """Return the sentence that is nearest to the query."""
+    try:
+        similarities = embed_and_check(embedder, list(sentences)) @ embed_and_check(embedder, [query], query=True)[0]
+    except EmbedderError:  # the search itself has told of it
+        return ""
+    return sentences[int(similarities.argmax())]

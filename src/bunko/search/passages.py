@@ -13,6 +13,7 @@ from bunko.readers.outline import Heading, unify_line_ends
 from bunko.readers.outlines import scan_outline
 from bunko.readers.places import place_of
 from bunko.search.nearest_sentence import nearest_sentence
+from bunko.search.query_analysis import analyse_query
 from bunko.text import analyzer
 from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.labels import is_author
@@ -179,8 +180,6 @@ def chunk_passages(hits: Sequence[Hit], find_document: Callable[[Hit], StoredDoc
 def snippet_terms(query: str) -> SnippetTerms:
     """Return the terms a snippet is chosen by: those of the query, their expansions and the query's own spelling."""
     # Imported late: it loads numpy, and most commands show no snippet.
-    from bunko.search.query_analysis import analyse_query
-
     analysis = analyse_query(query)
     weights = {
         spelling: term.weight
@@ -338,7 +337,9 @@ def _build_passage(hits: Sequence[Hit], document: StoredDocument, start: int, en
     last = first + full_text.count("\n", start, last_char)
     file_lines = document.lines
     # A citation names lines: if the whole document is on one line of its file, hash all of it.
-    whole_lines = full_text if file_lines.is_single_line else _extend_to_lines(full_text, start, last_char)
+    line_end = full_text.find("\n", last_char)
+    line_range = slice(full_text.rfind("\n", 0, start) + 1, len(full_text) if line_end < 0 else line_end)
+    whole_lines = full_text if file_lines.is_single_line else full_text[line_range]
     text = document.text[start:end]
     if (start, end) == (hit.chunk.start, hit.chunk.end):
         text = hit.chunk.text  # a table row includes the table's header
@@ -360,9 +361,3 @@ def _build_passage(hits: Sequence[Hit], document: StoredDocument, start: int, en
         chars_after,
         place_of(full_text, document.media_type, first, last),
     )
-
-
-def _extend_to_lines(text: str, first_char: int, last_char: int) -> str:
-    """Return the lines that two characters and all between them are on."""
-    line_end = text.find("\n", last_char)
-    return text[text.rfind("\n", 0, first_char) + 1 : len(text) if line_end < 0 else line_end]

@@ -137,7 +137,10 @@ def _select_lines(
     if request.section:
         first, last = (line - file_first for line in section_lines(document, request.section))
     elif not request.lines and cited and cited.place:
-        first, last = _place_lines(document, cited.place)
+        place_lines = find_place(unify_line_ends(document.text), document.media_type, cited.place)
+        if place_lines is None:
+            raise UnknownName(f"{document.uri} has no {cited.place}", hint="Name a place as a search returned it.")
+        first, last = place_lines[0] - 1, place_lines[1] - 1
     elif request.lines or cited:
         first, last = (
             line - file_first
@@ -152,14 +155,6 @@ def _select_lines(
         first, last = 0, len(lines) - 1
     context = max(0, request.context_lines)
     return max(0, first - context), min(len(lines) - 1, last + context)
-
-
-def _place_lines(document: StoredDocument, place: str) -> tuple[int, int]:
-    """Return the lines of a page, a slide or cells, counted from 0 in the document."""
-    place_lines = find_place(unify_line_ends(document.text), document.media_type, place)
-    if place_lines is None:
-        raise UnknownName(f"{document.uri} has no {place}", hint="Name a place as a search returned it.")
-    return place_lines[0] - 1, place_lines[1] - 1
 
 
 def _parse_lines(text: str) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bunko.settings.folder_limits import FOLDER_LIMITS
+from bunko.settings.folder_files import FOLDER_LIMITS
 from bunko.settings.providers import documented_settings
 from bunko.settings.schema import SECTIONS
 

@@ -73,7 +73,7 @@ def load_settings(
 
     Without `config`, the first config file in `config_folders` is used. `.env` is read in `dotenv_folders`, then in
     the folder of the config file; the first folder that sets a value wins. `untrusted_folder` is a documents folder
-    that may come from somebody else: its files may set only what `folder_limits` allows, over the first config file
+    that may come from somebody else: its files may set only what `FOLDER_LIMITS` allows, over the first config file
     outside of it. `trusted_folders` belong to the user even if they are inside it. What `current_folder` has itself is
     limited in the same way, and counts after the documents folder. The settings that embedding providers declare are
     loaded if a source may set one of them; with `all_providers`, for all that are installed.
@@ -137,11 +137,16 @@ def _settings_in_use(
     dotenvs: Sequence[_Dotenv],
 ) -> Mapping[str, Setting]:
     """Return the core settings and those of the providers that a source may set."""
-    trusted_tables = [file.table for file in configs if file.trusted]
-    trusted_dotenvs = [dotenv.values for dotenv in dotenvs if dotenv.trusted]
-    providers = _named_providers(flags, trusted_tables, [environ, *trusted_dotenvs])
+    keys = [key.removeprefix("embedding.") for key in flags if key.startswith("embedding.")]
+    provider_names = [flags.get(PROVIDER_KEY)]
+    for file in configs:
+        if isinstance(section := file.table.get("embedding"), dict):
+            keys += [_key_text(key) for key in section]
+            provider_names += [section.get("provider")] if file.trusted else []
+    for environment in (environ, *(dotenv.values for dotenv in dotenvs if dotenv.trusted)):
+        provider_names += [environment.get(name, "").strip() for name in CORE_SETTINGS[PROVIDER_KEY].env_names]
     env_names = [name for names in (environ, *(dotenv.values for dotenv in dotenvs)) for name in names]
-    return needed_settings(_embedding_keys(flags, [file.table for file in configs]), env_names, providers)
+    return needed_settings(keys, env_names, {name for name in provider_names if isinstance(name, str) and name})
 
 
 def _read_key_files(values: dict[str, object], origins: dict[str, str], notices: list[str]) -> None:
@@ -167,26 +172,6 @@ def _read_dotenvs(folders: Sequence[Path], folder_files: FolderFiles) -> list[_D
         path, trusted = folder / ".env", not folder_files.contain(folder)
         dotenvs.append(_Dotenv(path, files.read_dotenv(path, notices, trusted=trusted), notices, trusted))
     return dotenvs
-
-
-def _embedding_sections(tables: Sequence[files.Table]) -> list[dict[object, object]]:
-    return [section for table in tables if isinstance(section := table.get("embedding"), dict)]
-
-
-def _embedding_keys(flags: Mapping[str, object], tables: Sequence[files.Table]) -> list[str]:
-    """Return the keys of [embedding] that flags and the config files set."""
-    file_keys = [_key_text(key) for section in _embedding_sections(tables) for key in section]
-    return [*file_keys, *(key.removeprefix("embedding.") for key in flags if key.startswith("embedding."))]
-
-
-def _named_providers(
-    flags: Mapping[str, object], tables: Sequence[files.Table], environments: Sequence[Mapping[str, str]]
-) -> set[str]:
-    """Return the embedding providers that any of these sources names."""
-    setting = CORE_SETTINGS[PROVIDER_KEY]
-    names = [flags.get(PROVIDER_KEY), *(section.get("provider") for section in _embedding_sections(tables))]
-    names += [environment.get(name, "").strip() for environment in environments for name in setting.env_names]
-    return {name for name in names if isinstance(name, str) and name}
 
 
 def _set_implied_values(values: dict[str, object], origins: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
+from bunko.errors import EmbedderError, UnknownName
 from bunko.settings.keyfile import FILE_SUFFIX
 from bunko.settings.schema import CORE_SETTINGS
 from bunko.settings.setting import MAX_NUMBER, Setting
@@ -48,7 +49,6 @@ def plugin_settings() -> Mapping[str, Setting]:
 def _plugin_settings_of(name: str) -> Mapping[str, Setting]:
     """Return the settings of one provider that is not built in; none if it cannot be loaded."""
     from bunko.embedders import builtin_providers, select_provider
-    from bunko.errors import EmbedderError, UnknownName
 
     if any(name == builtin or name in provider.aliases for builtin, provider in builtin_providers().items()):
         return {}

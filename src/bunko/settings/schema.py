@@ -37,17 +37,18 @@ def ranking_settings(section: str) -> dict[str, tuple[Any, Any]]:
             if option.memos is not None
         }
     return {
-        name: (option.annotation | None, _ranking_setting(option, None, _web_meaning(option)))
+        name: (
+            option.annotation | None,
+            _ranking_setting(
+                option,
+                None,
+                f"As search.{name}, for web pages. Not set: search.{name} if that is set, else {option.web} if"
+                " embedding.provider is local or online",
+            ),
+        )
         for name, option in OPTIONS.items()
         if option.web is not None
     }
-
-
-def _web_meaning(option: RankingOption) -> str:
-    return (
-        f"As search.{option.name}, for web pages. Not set: search.{option.name} if that is set, else {option.web} if"
-        " embedding.provider is local or online"
-    )
 
 
 def _ranking_setting(option: RankingOption, default: Any, meaning: str, env: str = "") -> Any:
@@ -230,14 +231,10 @@ class RetrySection(Section):
     backoff_factor: float = setting(2.0, "Each further delay is this many times the last", low=1)
 
 
-def _default_extensions() -> tuple[str, ...]:
-    return default_suffixes()
-
-
 class ScannerSection(Section):
     """Which files of a folder are imported."""
 
-    file_extensions: tuple[str, ...] = setting((), "File extensions to import", derive=_default_extensions)
+    file_extensions: tuple[str, ...] = setting((), "File extensions to import", derive=default_suffixes)
     source_code: bool = setting(False, "Import source code too; bunko[code] splits it at its definitions")
     exclude_dirs: tuple[str, ...] = setting(
         (".rag-index", "data", ".git", "__pycache__", "node_modules"), "Names of folders to skip"

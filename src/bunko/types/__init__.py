@@ -419,7 +419,7 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """Return a table of the hits, which Jupyter shows."""
-        from bunko.types.answer_table import html_table
+        from bunko.types.answers import html_table
 
         return html_table(self)
 

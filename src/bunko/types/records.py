@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bunko.types import WHOLE_FILE, Chunk, Document, LineSpan, SourceEntry
 from bunko.types.pickling import reduce_to_fields
@@ -376,3 +376,32 @@ class IndexState:
 
 # An n-gram beside the words of a query counts a quarter of its idf: chosen on judged sets, see docs/quality.md.
 GRAM_WEIGHT = 0.25
+
+
+# answered: the answer is known, but not all of it was sent; failed: it cannot be sent.
+OutboxState = Literal["waiting", "answered", "done", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """A message that a bot has acknowledged, with its answer as soon as there is one."""
+
+    key: str  # names the message, however often it is delivered
+    bot: str
+    thread: str
+    position: str  # sorts the messages of a thread
+    request: Mapping[str, Any]
+    created_at: float  # in seconds since 1970
+    state: OutboxState = "waiting"
+    attempts: int = 0  # how often work on it began
+    answer: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRule:
+    """Whether pages of a domain may be added, and who decided that."""
+
+    domain: str
+    is_allowed: bool
+    changed_by: str
+    changed_at: str

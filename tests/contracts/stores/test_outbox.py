@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 
 from bunko.protocols import Store
-from bunko.types.outbox import DomainRule, OutboxEntry
+from bunko.types.records import DomainRule, OutboxEntry
 
 
 def entry(position: str, *, bot: str = "B", thread: str = "C/1", created_at: float = 1.5) -> OutboxEntry:

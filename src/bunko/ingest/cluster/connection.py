@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import secrets
 import signal
 import socket
 import threading
@@ -24,6 +25,7 @@ from bunko.ingest.cluster.worker import WorkerProcess, run_on_worker
 from bunko.ingest.preparer import CANCEL_SECONDS
 from bunko.runtime.installation import install_command
 from bunko.runtime.temporary_files import TemporaryFolder
+from bunko.runtime.workers import default_worker_count
 
 _CONNECT_SECONDS = 5.0
 # A cluster starts a process for each client, at a port that another process may take at that moment. Depending on
@@ -240,8 +242,6 @@ def _start(ray: Any, on: str, name: str, workers: int | None, folder: str) -> No
     if on == "ray:auto":
         options["address"] = "auto"
     elif on == "ray":
-        from bunko.runtime.workers import default_worker_count
-
         options |= {
             "address": "local",
             "num_cpus": workers or default_worker_count(),
@@ -279,8 +279,6 @@ def _changed_environment(*, is_own: bool) -> Iterator[None]:
     # Ray would start a cluster of its own when it has lost its connection.
     values = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_AUTO_CONNECT": "0"}
     if is_own:
-        import secrets
-
         # Ray listens on all interfaces otherwise. It has this name because loopback is its default on those systems.
         values["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         # Other users of this machine can reach loopback too, and whoever reaches Ray can run code.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import AccessDenied
-from bunko.evaluation.judge_access import JudgeAccess, JudgedHit
+from bunko.evaluation.judge import JudgeAccess, JudgedHit
 from bunko.interfaces.page.answering import PageView
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from bunko.errors import AccessDenied
-from bunko.evaluation.judge_access import JudgeAccess
+from bunko.evaluation.judge import JudgeAccess
 from bunko.evaluation.report_store import FOLDER, ReportStore, StoredReport
 from bunko.interfaces.api.routes.quality import report_store
 from bunko.interfaces.page.answering import PageView

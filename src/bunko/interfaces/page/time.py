@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.maps.calendar import TagYears
+    from bunko.library.maps.overview import TagYears
     from bunko.library.rights.access import LibraryAccess
 
 _YEARS = 6  # of a page

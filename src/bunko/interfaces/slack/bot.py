@@ -29,7 +29,7 @@ from bunko.interfaces.slack.web_api import SlackApi, SlackAway, SlackRefused, Sl
 from bunko.library.library import Library
 from bunko.protocols import LibraryStorage
 from bunko.runtime.installation import install_command
-from bunko.types.outbox import OutboxEntry
+from bunko.types.records import OutboxEntry
 
 if TYPE_CHECKING:
     from slack_bolt import App

@@ -14,7 +14,7 @@ import anyio.to_thread
 from bunko.errors import BunkoError
 from bunko.interfaces.slack.web_api import SlackAway, SlackTokenRejected
 from bunko.protocols import OutboxStore
-from bunko.types.outbox import OutboxEntry
+from bunko.types.records import OutboxEntry
 
 _log = logging.getLogger("bunko.slack")
 

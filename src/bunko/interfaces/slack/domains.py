@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from bunko.errors import SourceError
 from bunko.protocols import DomainStore
 from bunko.runtime.package_errors import package_errors
-from bunko.types.outbox import DomainRule
+from bunko.types.records import DomainRule
 
 ALL = "*"
 _DOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.interfaces.slack.rendering import BAD_ACTION, GOOD_ACTION
 from bunko.text.normalise import escape_surrogates
-from bunko.types.outbox import OutboxEntry
+from bunko.types.records import OutboxEntry
 
 if TYPE_CHECKING:
     from slack_bolt import App

@@ -22,7 +22,7 @@ from bunko.interfaces.slack.rights import Sender
 from bunko.interfaces.slack.threads import ThreadAnswers
 from bunko.interfaces.slack.web_api import SlackAway, SlackRefused, SlackTokenRejected
 from bunko.protocols import OutboxStore
-from bunko.types.outbox import OutboxEntry
+from bunko.types.records import OutboxEntry
 
 _log = logging.getLogger("bunko.slack")
 

@@ -197,7 +197,9 @@ def _sample_questions(store: Store, view: IndexView, per_language: int) -> dict[
     sample = rows[:: max(1, len(rows) // min(_MAX_SAMPLED_CHUNKS, 8 * per_language))]
     questions: dict[str, list[_Question]] = {}
     for chunk in _load_chunks(store, view, sample):
-        sentence = _pick_sentence(chunk)
+        # From the middle of the chunk, where a sentence does not repeat the title.
+        sentences = _SENTENCE.findall(chunk.text)
+        sentence = sentences[len(sentences) // 2].strip() if sentences else ""
         language = detect_language(sentence)
         if language and len(questions.setdefault(language, [])) < per_language:
             questions[language].append(_Question(sentence, _comparable_terms(chunk)))
@@ -211,12 +213,6 @@ def _load_chunks(store: Store, view: IndexView, rows: Sequence[int]) -> list[Chu
         chunks = store.documents.chunks(ids)
         loaded += [chunks[chunk_id].chunk for chunk_id in ids if chunk_id in chunks]  # a damaged library lacks some
     return loaded
-
-
-def _pick_sentence(chunk: Chunk) -> str:
-    """Return a sentence from the middle of a chunk, where it does not repeat the title."""
-    sentences = _SENTENCE.findall(chunk.text)
-    return sentences[len(sentences) // 2].strip() if sentences else ""
 
 
 def _finds_answer(store: Store, view: IndexView, question: _Question, mode: Mode, embedder: Embedder | None) -> bool:

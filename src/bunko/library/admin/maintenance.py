@@ -12,25 +12,26 @@ from bunko.embedders import as_remote
 from bunko.errors import BunkoError, IndexFailure, LibraryUnreachable, UnknownName
 from bunko.library.admin import commands, doctor
 from bunko.library.admin.status import LibraryStatus, ToolDetails, library_status, source_state, tool_details
-from bunko.library.importing.importer import Importer
-from bunko.library.importing.lock import hold_lock
+from bunko.library.importing.importer import Importer, hold_lock
 from bunko.library.opening.paths import LibraryPaths
-from bunko.library.searching.embedder_choice import embedder_remedy
 from bunko.library.tools import catalog
-from bunko.library.tools.build_config import ToolConfig
-from bunko.library.tools.own_builds import load_own_build, save_own_build
+from bunko.library.tools.add import inspect_source
+from bunko.library.tools.build_config import ToolConfig, load_own_build, save_own_build
+from bunko.library.tools.describe import DescriptionProposal, describe_tool, main_language
+from bunko.library.tools.overlaps import overlap_notices
+from bunko.library.tools.routing import make_questions, measure_routing
 from bunko.protocols import Index, Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import timer
+from bunko.search.keyphrases import extract_phrases
 from bunko.search.request import tool_search_settings
 from bunko.sources import plugin_errors
 from bunko.types import Tool
 from bunko.types.records import ChunkRow, EmbeddingUsage
 
 if TYPE_CHECKING:
-    from bunko.library.tools.describe import DescriptionProposal
+    from bunko.library.tools.add import SourceContents
     from bunko.library.tools.routing import RoutingReport
-    from bunko.library.tools.source_contents import SourceContents
 
 _log = logging.getLogger("bunko.library")
 
@@ -76,14 +77,10 @@ class Maintenance:
 
     def inspect_source(self, tool: Tool) -> SourceContents:
         """Return what an import of a tool's source would find."""
-        from bunko.library.tools.source_contents import inspect_source
-
         return inspect_source(self._tool_config, tool, self._paths)
 
     def overlap_notices(self, tool: Tool) -> list[str]:
         """Return a notice for each other tool that reads files of a tool's source, or the other way round."""
-        from bunko.library.tools.overlaps import overlap_notices
-
         return overlap_notices(self._paths, self._store, self._tool_config, tool, catalog.tools(self._store))
 
     def check_ready(self) -> None:
@@ -163,7 +160,7 @@ class Maintenance:
             findings.append(doctor.Finding("warning", tool.name, message, hint))
         if problem:
             message = f"only words are searched: {problem}"
-            findings.append(doctor.Finding("error", tool.name, message, embedder_remedy(config, tool)))
+            findings.append(doctor.Finding("error", tool.name, message, config.embedder_remedy(tool)))
         elif tool.built.lacks_vectors:
             hint = "A later import or search computes the vectors."
             findings.append(doctor.Finding("warning", tool.name, "some documents have no vectors yet", hint))
@@ -189,9 +186,6 @@ class Maintenance:
         self, name: str, *, language: Literal["ja", "en"] | None = None, with_count: bool = True
     ) -> DescriptionProposal:
         """Return a description generated from a tool's documents, by default in the language of most of them."""
-        from bunko.library.tools.describe import DescriptionProposal, describe_tool, main_language
-        from bunko.search.keyphrases import extract_phrases
-
         tool = catalog.get_tool(self._store, name)
         chunks = self._sample_chunks(tool.id, _SAMPLE_SIZE)
         if not chunks:
@@ -211,8 +205,6 @@ class Maintenance:
 
     def measure_routing(self, can_read: Callable[[str], bool] = lambda _: True) -> RoutingReport:
         """Measure with questions from headings whether descriptions distinguish the active tools that are readable."""
-        from bunko.library.tools.routing import make_questions, measure_routing
-
         tools = [tool for tool in catalog.select_tools(self._store, None) if can_read(tool.name)]
         questions = {tool.name: make_questions(self._sample_chunks(tool.id, _SAMPLE_SIZE)) for tool in tools}
         return measure_routing(tools, questions, flags=self._paths.cli_flags())

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Literal, NamedTuple, TypedDict, Unpack
 
@@ -20,6 +20,7 @@ from bunko.errors import (
     BunkoError,
     EmbedderError,
     IndexFailure,
+    LibraryBusy,
     LibraryError,
     LibraryMismatch,
     LibraryReadOnly,
@@ -28,13 +29,12 @@ from bunko.errors import (
 from bunko.ingest.changes import find_changes, keep_record
 from bunko.ingest.policy import LOCK_SECONDS, ImportPolicy
 from bunko.library.admin.commands import move_command
-from bunko.library.importing.lock import hold_lock
 from bunko.library.importing.missing_vectors import MissingVectors
 from bunko.library.importing.outages import Outages
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
-from bunko.protocols import Embedder, Index, Scan, Source, Store
+from bunko.protocols import Embedder, Index, Scan, Source, Store, WriterLock
 from bunko.readers import code
 from bunko.runtime.activity import reports_import
 from bunko.runtime.installation import install_command
@@ -482,3 +482,33 @@ def _call_embedder(embedder: Embedder, *, is_new: bool) -> list[EmbedderError]:
     except EmbedderError as error:
         return [error]
     return []
+
+
+# How often a waiting process tries again, so that it can be cancelled in between.
+_RETRY_SECONDS = 0.2
+
+
+@contextmanager
+def hold_lock(
+    lock: WriterLock,
+    *,
+    wait_seconds: float,
+    observer: Observer,
+    activity: str = "importing into",
+) -> Iterator[None]:
+    """Hold a lock after waiting at most `wait_seconds` for it."""
+    deadline = time.monotonic() + wait_seconds
+    is_waiting = False
+    while not lock.acquire(_RETRY_SECONDS if is_waiting else 0):
+        holder = lock.holder() or "Another process"
+        if time.monotonic() >= deadline or observer.is_cancelled():
+            raise LibraryBusy(
+                f"{holder} is {activity} this library", hint="Wait until it has finished, then try again."
+            )
+        if not is_waiting:
+            observer.on_wait(f"{holder} is {activity} this library; waiting for it to finish.")
+            is_waiting = True
+    try:
+        yield
+    finally:
+        lock.release()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import tempfile
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from bunko.errors import SettingsError, SourceError
-from bunko.library.importing.memo_input import input_folder, store_input
+from bunko.errors import LibraryReadOnly, SettingsError, SourceError
 from bunko.library.library import Library
+from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools.assistant_names import safe_name
+from bunko.readers.line_stream import read_lines
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.sources.memos import EXTENSIONS
 from bunko.types import Report, Tool
@@ -148,3 +153,56 @@ def _file_position(uri: str) -> tuple[str, int]:
     """Return the sort key of a problem by its line in its file: line 8 before line 21."""
     file, _, name = uri.rpartition("#")
     return (file, int(name[1:])) if file and name[:1] == "L" and name[1:].isdecimal() else (uri, 0)
+
+
+_MAX_LINE_CHARS = 1_000_000  # of the lines that show the format
+_PARTIAL_SUFFIX = ".partial"
+_PARTIAL_SECONDS = 3600  # an older file was left by a process that was killed
+
+
+def input_folder(paths: LibraryPaths) -> Path:
+    """Return the folder for memos from standard input."""
+    return paths.database.with_name(f"{paths.database.name}.stdin") if paths.is_file_path else paths.folder / "stdin"
+
+
+def store_input(paths: LibraryPaths, stream: BinaryIO) -> Path:
+    """Copy a stream to a file named by its format, in the place of the one before; raise SourceError if it is empty."""
+    folder = input_folder(paths)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(suffix=_PARTIAL_SUFFIX, dir=folder)
+        partial = Path(name)
+        try:
+            with os.fdopen(descriptor, "w+b") as file:
+                shutil.copyfileobj(stream, file)
+                path = folder / f"stdin{_detect_suffix(file)}"
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        for other in folder.iterdir():
+            is_left_over = other.suffix == _PARTIAL_SUFFIX and other.stat().st_mtime < time.time() - _PARTIAL_SECONDS
+            if is_left_over or (other.stem == path.stem and other != path):
+                other.unlink(missing_ok=True)
+    except OSError as error:
+        raise LibraryReadOnly(
+            f"{folder} cannot be written: {error.strerror or error}",
+            hint="Check who owns the folder and whether its disk is full, or choose another library with --output.",
+        ) from error
+    return path
+
+
+def _detect_suffix(file: BinaryIO) -> str:
+    """Return the suffix for the format of a file: JSON lines, Markdown, or text such as a changelog."""
+    size = file.tell()
+    file.seek(0)
+    first_line = ""
+    for line in read_lines(file, size, _MAX_LINE_CHARS).lines if size else ():
+        stripped = line.strip()
+        first_line = first_line or stripped
+        if stripped and not stripped.startswith("#"):
+            if stripped.startswith("{"):
+                return ".jsonl"
+            return ".md" if first_line.startswith(("#", "---", "+++")) else ".txt"
+    if not first_line:
+        raise SourceError("Standard input is empty", hint="Pipe memos into it: bunko build --input - < ~/ChangeLog.")
+    return ".md"

@@ -9,7 +9,6 @@ from dataclasses import replace
 from bunko import ingest
 from bunko.errors import EmbedderError
 from bunko.library.importing.outages import Outages
-from bunko.library.searching.embedder_choice import embedder_remedy
 from bunko.library.tools.build_config import ToolConfig, has_vectors
 from bunko.protocols import Embedder, Store
 from bunko.runtime.observer import Observer
@@ -89,7 +88,7 @@ class MissingVectors:
             error = failures[0]
             return [f"{found_by_words}: {error.message}. {error.hint} A later import or search computes the vectors."]
         if tool.built.lacks_vectors and (problem := self._tool_config.embedder_problem(tool)):
-            return [f"{found_by_words}: {problem}. {embedder_remedy(self._tool_config, tool)}"]
+            return [f"{found_by_words}: {problem}. {self._tool_config.embedder_remedy(tool)}"]
         if self._tool_config.is_lexical(tool) and has_vectors(tool) and self._tool_config.uses_vectors():
             return [f"{tool.name} has no vectors. To compute them: {self._tool_config.vector_command(tool)}"]
         return []

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from bunko.library.maps.layout import Layout, align_layout, lay_out
+from bunko.runtime.array_file import DamagedArrayFile, load_arrays, save_arrays
 from bunko.types import Tool
 from bunko.types.records import NO_FILTER
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
-    from bunko.library.maps.layout import Layout, LayoutName
+    from bunko.library.maps.layout import LayoutName
     from bunko.protocols import Store
     from bunko.types.records import ListedDocument
 
@@ -108,10 +111,6 @@ class DocumentMaps:
     def _compute(
         self, layout: LayoutName, embedder: str, tools: Sequence[Tool], stamp: list[list[int]], last: DocumentMap | None
     ) -> DocumentMap:
-        import numpy as np
-
-        from bunko.library.maps.layout import align_layout, lay_out
-
         names: list[tuple[int, str]] = []
         parts: list[npt.NDArray[np.float32]] = []
         for tool in tools:
@@ -134,10 +133,6 @@ class DocumentMaps:
         """Keep a map for other processes, if the folder can be written."""
         if self._folder is None or not computed.names:
             return
-        import numpy as np
-
-        from bunko.runtime.array_file import save_arrays
-
         layout = computed.layout
         arrays: dict[str, Any] = {
             "positions": layout.positions, "mean": layout.mean, "axes": layout.axes,
@@ -162,8 +157,6 @@ class DocumentMaps:
         """Return a map that was kept, or None; a damaged one is computed again."""
         if self._folder is None:
             return None
-        from bunko.runtime.array_file import DamagedArrayFile, load_arrays
-
         try:
             arrays, stamp = load_arrays(self._path(key), format_version=_FORMAT_VERSION, verify_checksum=True)
             return _read_map(arrays, stamp, embedder)
@@ -173,10 +166,6 @@ class DocumentMaps:
 
 def _read_map(arrays: dict[str, npt.NDArray[Any]], stamp: dict[str, Any], embedder: str) -> DocumentMap:
     """Return the map that a file holds; raise an error if it holds anything else."""
-    import numpy as np
-
-    from bunko.library.maps.layout import Layout
-
     # Copies: the file may be replaced while the map is in use.
     positions, mean, axes = (np.array(arrays[name], np.float32) for name in ("positions", "mean", "axes"))
     names = [(int(tool_id), str(uri)) for tool_id, uri in json.loads(arrays["names"].astype(np.uint8).tobytes())]
@@ -188,8 +177,6 @@ def _read_map(arrays: dict[str, npt.NDArray[Any]], stamp: dict[str, Any], embedd
 
 def _tool_ids(path: Path) -> set[int]:
     """Return the tools of a file; none if it is damaged."""
-    from bunko.runtime.array_file import DamagedArrayFile, load_arrays
-
     try:
         _, stamp = load_arrays(path, format_version=_FORMAT_VERSION, verify_checksum=False)
         return {int(tool_id) for tool_id, _ in stamp["tools"]}

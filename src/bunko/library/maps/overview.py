@@ -2,27 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import date
+from typing import TYPE_CHECKING, Literal
 
 from bunko import sources
 from bunko.embedders import embed_and_check
 from bunko.errors import QueryError
-from bunko.library.maps.calendar import TagYears, count_days, count_tags_by_year
-from bunko.library.maps.groups import Color, MapGroup, group_points
 from bunko.library.reading.documents import ListRequest
 from bunko.library.searching.selections import load_selection, store_selection
 from bunko.search.request import clean_query
-from bunko.text.dates import time_zone
+from bunko.text.dates import local_date, time_zone
 from bunko.types.records import NO_FILTER, Filter, ListedDocument
 
 if TYPE_CHECKING:
-    from datetime import date, tzinfo
+    from datetime import tzinfo
 
     from bunko.library.library import Library
     from bunko.library.maps.document_map import MapPoint
     from bunko.library.maps.layout import LayoutName
+
+
+Color = Literal["tool", "tag", "year"]
+# More colours look alike.
+MAX_GROUPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MapGroup:
+    """Documents of one colour; `other` are those of smaller groups, `none` those without a tag or date."""
+
+    name: str
+    kind: Literal["value", "earlier", "other", "none"]
+    count: int
+
+
+def group_points(
+    points: Sequence[MapPoint], color: Color, zone: tzinfo | None = None
+) -> tuple[list[MapGroup], list[int]]:
+    """Return the groups and the number of the group of each point: the largest first, or years in their order."""
+    if color == "year":
+        return _group_years([_year(point, zone) for point in points])
+    values = [point.document.tags for point in points] if color == "tag" else [(point.tool.name,) for point in points]
+    return _group_values(values)
+
+
+def _group_values(values: Sequence[Sequence[str]]) -> tuple[list[MapGroup], list[int]]:
+    """Group by the most frequent value of each point."""
+    counts = Counter(value for those in values for value in set(those))
+    ranked = sorted(counts, key=lambda value: (-counts[value], value))
+    rank_of = {value: rank for rank, value in enumerate(ranked[:MAX_GROUPS])}
+    keys = [min((rank_of.get(value, MAX_GROUPS) for value in those), default=MAX_GROUPS + 1) for those in values]
+    sizes = Counter(keys)
+    used_ranks = [rank for rank in range(MAX_GROUPS + 2) if sizes[rank]]
+    groups = []
+    for rank in used_ranks:
+        if rank < MAX_GROUPS:
+            groups.append(MapGroup(ranked[rank], "value", sizes[rank]))
+        else:
+            groups.append(MapGroup("", "other" if rank == MAX_GROUPS else "none", sizes[rank]))
+    return groups, [used_ranks.index(key) for key in keys]
+
+
+def _group_years(years: Sequence[str]) -> tuple[list[MapGroup], list[int]]:
+    all_years = sorted(set(years) - {""})
+    first_shown = all_years[-MAX_GROUPS:][0] if all_years else ""
+    keys = [year if year >= first_shown or not year else "0" for year in years]
+    sizes = Counter(keys)
+    sorted_keys = sorted(set(keys) - {""}) + ([""] if "" in sizes else [])
+    groups = []
+    for key in sorted_keys:
+        if key == "0":
+            groups.append(MapGroup(first_shown, "earlier", sizes[key]))
+        else:
+            groups.append(MapGroup(key, "value" if key else "none", sizes[key]))
+    return groups, [sorted_keys.index(key) for key in keys]
+
+
+def _year(point: MapPoint, zone: tzinfo | None) -> str:
+    year = local_date(point.document.date, zone)[:4]
+    return year if len(year) == 4 and year.isascii() and year.isdigit() else ""
+
+
+@dataclass(frozen=True, slots=True)
+class TagYears:
+    """How many documents of each year have a tag."""
+
+    tag: str
+    total: int
+    counts: list[int]  # of each year
+
+
+def count_days(documents: Iterable[ListedDocument], zone: tzinfo | None) -> dict[date, int]:
+    """Return how many documents each day has, in the order of the days; those without a day are not counted."""
+    days = Counter(day for document in documents if (day := document_day(document, zone)))
+    return dict(sorted(days.items()))
+
+
+def count_tags_by_year(
+    documents: Iterable[ListedDocument], zone: tzinfo | None, *, limit: int
+) -> tuple[list[int], list[TagYears]]:
+    """Return all years from the first to the last with a tag, and the counts of the tags with the most documents."""
+    counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for document in documents:
+        if day := document_day(document, zone):
+            for tag in set(document.tags):
+                counts[tag][day.year] += 1
+    ranked = sorted(counts, key=lambda tag: (-counts[tag].total(), tag))[:limit]
+    tagged_years = {year for tag in ranked for year in counts[tag]}
+    years = list(range(min(tagged_years), max(tagged_years) + 1)) if tagged_years else []
+    return years, [TagYears(tag, counts[tag].total(), [counts[tag][year] for year in years]) for tag in ranked]
+
+
+def document_day(document: ListedDocument, zone: tzinfo | None) -> date | None:
+    """Return the day of a document in a time zone; None if its date says no day."""
+    try:
+        return date.fromisoformat(local_date(document.date, zone)[:10])
+    except ValueError:
+        return None
+
 
 _ALL = 10**9  # documents of a list
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from bunko.embedders import as_remote
 from bunko.errors import BunkoError
 from bunko.library.importing.importer import Importer
+from bunko.library.moving import pack
+from bunko.library.moving.pack import load_pack
 from bunko.library.tools import catalog
 from bunko.library.tools.assistant_names import file_name
 from bunko.library.tools.build_config import ToolConfig, has_vectors
@@ -31,8 +33,6 @@ class PackTransfer:
 
     def export_tool(self, name: str | None, path: Path) -> tuple[Tool, Path, int]:
         """Export a tool, or the only one, to a file for `import_pack`; return it, the path and the size in bytes."""
-        from bunko.library.moving import pack
-
         tool = catalog.resolve_tool(self._store, name)
         path = path.expanduser()
         path = path / f"{file_name(tool)}{pack.SUFFIX}" if path.is_dir() else path
@@ -53,8 +53,6 @@ class PackTransfer:
         The tool follows no folder unless `source` is given. Name and description are the pack's unless they are given;
         assistants read them, so ask the user first.
         """
-        from bunko.library.moving.pack.load import load_pack
-
         store, config, name = self._store, self._tool_config, name or pack.tool.name
         with self._importer.write_lock(observer, tools=[name]):
             tool = catalog.adapt_foreign_tool(

@@ -12,7 +12,7 @@ from bunko import indexes
 from bunko.errors import EmbedderError, IndexFailure, SettingsError
 from bunko.library.admin.index_care import bring_up_to_date
 from bunko.library.admin.index_options import engine_options, index_folder
-from bunko.library.importing.lock import hold_lock
+from bunko.library.importing.importer import hold_lock
 from bunko.library.library import Library
 from bunko.library.moving.sample_searches import (
     QUESTIONS_PER_LANGUAGE,

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from bunko import indexes, stores
-from bunko.errors import LibraryError, SettingsError
+from bunko.errors import LibraryError, LibraryReadOnly, SettingsError
 from bunko.library.admin.index_options import engine_options, index_folder
-from bunko.library.importing.lock import hold_lock
+from bunko.library.importing.importer import hold_lock
 from bunko.library.library import Library
-from bunko.library.moving.copy_rows import SMALL_TABLES, check_digests, copy_rows, read_digests
-from bunko.library.moving.destination import (
-    PATH_KEYS,
-    Content,
-    Destination,
-    address_argument,
-    check_destination,
-    parse_destination,
-)
 from bunko.library.moving.sample_searches import SearchComparison, compare_indexes, sample_searches
 from bunko.library.moving.settings_file import SettingsChange, plan_change
 from bunko.library.opening.paths import LibraryPaths, paths_for_file
 from bunko.library.tools import catalog
-from bunko.protocols import Index, MovingRows, Store
+from bunko.protocols import Digest, Index, MovingRows, RowPage, Store
+from bunko.protocols.store import Key
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import now
-from bunko.settings import LoadedSettings
-from bunko.types.records import StoreAddress, Totals
+from bunko.settings import LoadedSettings, Settings
+from bunko.types.records import DatabaseServer, StoreAddress, Totals
 
 # How long a move waits for an import to finish; a crawl may take hours.
 LOCK_WAIT_SECONDS = 600.0
@@ -236,3 +231,179 @@ class Mover:
 
     def _tool_names(self) -> dict[int, str]:
         return {tool.id: tool.name for tool in self._store.tools.all()}
+
+
+# The digest of the rows of a table that belong to a tool, by table and id of the tool, 0 if to none.
+Digests = dict[tuple[str, int], Digest]
+
+COPY_STEP, VERIFY_STEP = "Copying", "Verifying"
+# What may change without the lock of imports.
+SMALL_TABLES = ("tools", "tokens", "audit", "outbox", "domains", "answers", "asked")
+
+
+def copy_rows(source: MovingRows, target: MovingRows, observer: Observer) -> Digests:
+    """Make the rows of all tables of a target those of a source; return the digests of the source.
+
+    What the target has already, as after an interrupted run, is compared and not written again.
+    """
+    digests: Digests = {}
+    last_key: Key = ()
+    for table, page in _read_pages(source, source.tables, digests, observer, COPY_STEP):
+        if not page.after:  # the first page of a table
+            last_key = target.last_key(table)
+        target.put_page(table, page, is_new=not last_key or bool(page.after and page.after >= last_key))
+    return digests
+
+
+def read_digests(
+    rows: MovingRows, observer: Observer, *, tables: Sequence[str] | None = None, step: str = VERIFY_STEP
+) -> Digests:
+    """Return the digests of all rows of some tables, by default of all."""
+    digests: Digests = {}
+    for _ in _read_pages(rows, rows.tables if tables is None else tables, digests, observer, step):
+        pass
+    return digests
+
+
+def _read_pages(
+    rows: MovingRows, tables: Sequence[str], digests: Digests, observer: Observer, step: str
+) -> Iterator[tuple[str, RowPage]]:
+    """Yield the pages of tables, and add the digests of their rows."""
+    total, done = sum(map(rows.count, tables)), 0
+    for table in tables:
+        for page in rows.pages(table):
+            yield table, page
+            for tool_id, digest in rows.digests(table, page).items():
+                digests[table, tool_id] = digests.get((table, tool_id), Digest()) + digest
+            done += len(page.rows)
+            observer.on_step(step, done, total)
+
+
+def check_digests(source: Digests, target: Digests, tool_names: Mapping[int, str], place: str) -> None:
+    """Raise an error that names what differs between a library and its copy."""
+    if differences := list(_differences(source, target, tool_names)):
+        summary = ", ".join(differences[:5]) + (", …" if len(differences) > 5 else "")
+        raise LibraryError(
+            f"The copy in {place} differs from the library: {summary}",
+            hint="Nothing was switched. Run the same command again: it compares all rows and copies those that differ.",
+        )
+
+
+def _differences(source: Digests, target: Digests, tool_names: Mapping[int, str]) -> Iterator[str]:
+    for table, tool_id in sorted(source.keys() | target.keys()):
+        expected, actual = (digests.get((table, tool_id), Digest()) for digests in (source, target))
+        if expected != actual:
+            tool = f" of {tool_names.get(tool_id, tool_id)}" if tool_id else ""
+            yield f"{table}{tool} ({expected.rows:,} and {actual.rows:,} rows)"
+
+
+SETTINGS_KEYS = ("storage.kind", "storage.url", "storage.schema")
+PATH_KEYS = ("database.path", "library.path")
+_SQLITE_PREFIX, _POSTGRES_SCHEMES = "sqlite:", ("postgresql", "postgres")
+_TO_HINT = "Write --to postgresql://USER@HOST/DATABASE or --to sqlite:FILE."
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A place for a library, and the settings that name it."""
+
+    address: StoreAddress
+    changes: dict[str, str | None]  # of settings; None: to be removed
+
+    @property
+    def display(self) -> str:
+        """The place, for messages."""
+        return stores.display_location(*self.address)
+
+
+# What is at a destination: nothing, a copy that was begun, or what an earlier move left.
+Content = Literal["empty", "unfinished", "former"]
+
+
+def parse_destination(text: str, paths: LibraryPaths, located: LibraryPaths, settings: Settings) -> Destination:
+    """Return the place that `--to` names; relative paths begin at the current folder.
+
+    `located` is the library as flags and the environment name it, which the settings may have changed to `paths`.
+    """
+    if text.startswith(_SQLITE_PREFIX):
+        name = text.removeprefix(_SQLITE_PREFIX)
+        if not name.strip():
+            raise SettingsError("sqlite: names no file", hint=_TO_HINT)
+        path = Path(name).expanduser().absolute()
+        if path.is_dir():
+            raise SettingsError(f"{path} is a folder", hint=f"Name a file: sqlite:{path / paths.database.name}")
+        changes: dict[str, str | None] = {"storage.kind": "sqlite", "storage.url": None, "storage.schema": None}
+        if path != paths.database:
+            changes |= {"database.path": None if path == located.database else str(path), "library.path": None}
+        return Destination(StoreAddress("sqlite", path), changes)
+    if text.partition("://")[0] not in _POSTGRES_SCHEMES or "://" not in text:
+        raise SettingsError("This is not a place for a library", hint=_TO_HINT)  # it may contain a password
+    url, schema = _split_schema(text)
+    storage = settings.storage
+    schema = schema or storage.schema
+    server = DatabaseServer(url, schema, storage.password, storage.pool_size)
+    address = StoreAddress("postgres", paths.database, server)
+    stores.display_location(*address)  # checks the URL before anything is opened
+    return Destination(address, dict(zip(SETTINGS_KEYS, ("postgres", url, schema), strict=True)))
+
+
+def _split_schema(url: str) -> tuple[str, str]:
+    """Return a URL without its parameter `schema`, and that schema: the settings have a key for it."""
+    try:
+        parts = urlsplit(url)
+        query = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError:
+        return url, ""  # the store says what is wrong with it
+    schema = next((value for name, value in query if name == "schema"), "")
+    if not schema:
+        return url, ""
+    return parts._replace(query=urlencode([pair for pair in query if pair[0] != "schema"])).geturl(), schema
+
+
+def address_argument(address: StoreAddress) -> str:
+    """Return what `--to` must be to move a library to an address."""
+    if address.server is None:
+        return f"{_SQLITE_PREFIX}{address.location}"
+    url, schema = _split_schema(address.server.url)
+    return f"{url}{'&' if '?' in url else '?'}schema={schema or address.server.schema}"
+
+
+def check_destination(source: Store, destination: Destination) -> Content:
+    """Return what is at a destination; raise an error if it is neither empty nor this library's."""
+    place = destination.display
+    is_file = destination.address.server is None
+    if place == source.location or (is_file and source.files.contain(os.path.realpath(destination.address.location))):
+        raise _here_already_error(place)
+    if not stores.exists(*destination.address):
+        return "empty"
+    try:
+        store = stores.build(*destination.address, read_only=True)
+    except LibraryReadOnly as error:  # its tables are older than those of this bunko
+        raise _holds_other_error(place) from error
+    with closing(store):
+        copy_of = store.rows.copy_of()
+        if copy_of:
+            if copy_of != source.id:
+                raise LibraryError(
+                    f"{place} holds a copy of another library",
+                    hint="Finish that move, delete what is there, or name another place.",
+                )
+            return "unfinished"
+        if store.id == source.id:
+            if store.moved_to():
+                return "former"
+            raise _here_already_error(place)
+        if store.tools.all() or store.rows.count("vectors"):
+            raise _holds_other_error(place)
+    return "empty"
+
+
+def _here_already_error(place: str) -> LibraryError:
+    return LibraryError(f"This library is in {place} already", hint="Name another place.")
+
+
+def _holds_other_error(place: str) -> LibraryError:
+    return LibraryError(
+        f"{place} holds another library, which was not changed",
+        hint="Name a file that does not exist, or another schema: postgresql://…?schema=NAME.",
+    )

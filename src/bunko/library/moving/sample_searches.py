@@ -78,7 +78,10 @@ def sample_searches(store: Store, tools: Sequence[Tool], *, per_language: int = 
         step = max(1, len(document_ids) // (_DOCUMENTS_PER_SEARCH * per_language))
         for document_id in document_ids[::step]:
             for chunk in islice(store.changes.chunks_of([document_id]), 2):
-                query = _query(chunk.text)
+                text = chunk.text.partition("\n")[2] or chunk.text  # the title comes first
+                ends = [0, *sentence_ends(text), len(text)]
+                sentence = " ".join(text[ends[len(ends) // 2 - 1] : ends[len(ends) // 2]].split())
+                query = sentence[:_MAX_QUERY_CHARS] or text[:_MAX_QUERY_CHARS]
                 language = detect_language(query)
                 if language and counts[language] < per_language:
                     counts[language] += 1
@@ -100,14 +103,6 @@ def embed_questions(
             searches = [search._replace(vector=vector) for search, vector in zip(searches, vectors, strict=True)]
         questions += searches
     return questions
-
-
-def _query(text: str) -> str:
-    """Return a sentence from the middle of a text."""
-    text = text.partition("\n")[2] or text  # the title comes first
-    ends = [0, *sentence_ends(text), len(text)]
-    middle = len(ends) // 2
-    return " ".join(text[ends[middle - 1] : ends[middle]].split())[:_MAX_QUERY_CHARS] or text[:_MAX_QUERY_CHARS]
 
 
 def compare_indexes(

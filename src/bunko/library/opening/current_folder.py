@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import glob
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +47,7 @@ def find_scope(library: Library, folder: Path) -> FolderScope | None:
     below = folder.relative_to(tool.source).as_posix()
     if below == ".":
         return FolderScope(tool.name, folder)
-    path = f"{_escape_glob(below)}/**"
+    path = f"{glob.escape(below)}/**"
     # A folder without documents, such as an excluded one, would always give no results.
     if library.documents.stored.select(tool.id, Filter(path)):
         return FolderScope(tool.name, folder, path)
@@ -73,7 +73,3 @@ def _is_own(path: Path) -> bool:
     except OSError:
         return False
     return not path.is_symlink() and (not hasattr(os, "geteuid") or status.st_uid == os.geteuid())
-
-
-def _escape_glob(path: str) -> str:
-    return re.sub(r"([*?\[])", r"[\1]", path)

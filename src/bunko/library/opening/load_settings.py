@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bunko.errors import SettingsError
 from bunko.library.opening.paths import LibraryPaths, paths_for_file, paths_for_folder, user_config_folder
 from bunko.settings import LoadedSettings, Settings, load_settings
-
-if TYPE_CHECKING:
-    from bunko.types.records import StoreAddress
+from bunko.types.records import DatabaseServer, StoreAddress
 
 
 def load_library_settings(
@@ -86,8 +83,6 @@ def check_database_flag(paths: LibraryPaths, loaded: LoadedSettings) -> None:
 
 def store_address(paths: LibraryPaths, settings: Settings) -> StoreAddress:
     """Return where the settings say that a library is stored."""
-    from bunko.types.records import DatabaseServer, StoreAddress
-
     storage = settings.storage
     server = DatabaseServer(storage.url or "", storage.schema, storage.password, storage.pool_size)
     return StoreAddress(storage.kind, paths.database, server if storage.kind == "postgres" else None)

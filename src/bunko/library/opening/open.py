@@ -19,8 +19,7 @@ from bunko.errors import (
     unfinished_error,
 )
 from bunko.library.library import Library
-from bunko.library.opening.docs_cache import DocsCache
-from bunko.library.opening.docs_tools import DocsTokens, DocsTools
+from bunko.library.opening.docs_tools import DocsCache, DocsTokens, DocsTools
 from bunko.library.opening.last_build import last_build_command
 from bunko.library.opening.load_settings import (
     check_database_flag,
@@ -69,8 +68,9 @@ def open_library(
         command = f"bunko add DIR{paths.cli_flags() if paths.docs_dir is None else ''}"
         last_command = "" if paths.is_explicit else last_build_command()
         hint = f"Search the library that was built last: {last_command}\n" if last_command else ""
+        place = paths.display_path if address.server is None else stores.display_location(*address)
         raise LibraryError(
-            f"{paths.database} is an empty file" if is_empty else f"There is no library at {_place(paths, address)}",
+            f"{paths.database} is an empty file" if is_empty else f"There is no library at {place}",
             hint=f"{hint}Add a folder: {command}; or keep the index in the folder: bunko reindex --docs-dir DIR.",
         )
     try:
@@ -102,14 +102,19 @@ def _check_marks(store: Store, *, allow_moved: bool) -> None:
         raise unfinished_error(store.location)
 
 
-def _place(paths: LibraryPaths, address: StoreAddress) -> str:
-    return str(paths.display_path) if address.server is None else stores.display_location(*address)
-
-
 def _check_paths(paths: LibraryPaths, address: StoreAddress) -> None:
     """Raise an error if a library cannot be there."""
     if paths.is_among_documents:
-        _check_links(paths, address)
+        # Files of a library among documents that are links: writing would change another file.
+        assert paths.docs_dir is not None
+        inner_folders = [folder for folder in (paths.folder, *paths.folder.parents) if paths.docs_dir in folder.parents]
+        files = (paths.index_folder, *stores.file_paths(*address))
+        for path in (*reversed(inner_folders), *files):
+            if path.is_symlink():
+                raise LibraryError(
+                    f"{path} is a link, which could lead to any of your files",
+                    hint="Delete it, or name the folder for the index with --data-dir.",
+                )
     if paths.database.exists() and not (paths.database.is_file() or paths.database.is_dir()):
         raise LibraryError(f"{paths.database} is not a file", hint=rebuild_hint(paths.database))
     if paths.database.is_dir():
@@ -122,19 +127,6 @@ def _check_paths(paths: LibraryPaths, address: StoreAddress) -> None:
             f"{paths.folder} is a file, not a library folder",
             hint="Use --database FILE for a library in a file, --library DIR for one in a folder.",
         )
-
-
-def _check_links(paths: LibraryPaths, address: StoreAddress) -> None:
-    """Raise an error if the files of a library among documents are links: writing would change another file."""
-    assert paths.docs_dir is not None
-    inner_folders = [folder for folder in (paths.folder, *paths.folder.parents) if paths.docs_dir in folder.parents]
-    files = (paths.index_folder, *stores.file_paths(*address))
-    for path in (*reversed(inner_folders), *files):
-        if path.is_symlink():
-            raise LibraryError(
-                f"{path} is a link, which could lead to any of your files",
-                hint="Delete it, or name the folder for the index with --data-dir.",
-            )
 
 
 def _creation_error(paths: LibraryPaths, reason: str) -> LibraryReadOnly:

@@ -57,7 +57,8 @@ class FoundDocument:
     @property
     def url(self) -> str:
         """The address of a web page; empty for other documents."""
-        return self.uri if _is_web_page(self.tool, self.uri) else ""
+        kind = find_kind(self.tool.kind)
+        return self.uri if kind is not None and kind.needs_pages and _WEB_ADDRESS.match(self.uri) else ""
 
     @property
     def file(self) -> Path | None:
@@ -89,11 +90,6 @@ class FoundDocument:
         return bool(self.document.lines.last) or (media_type.startswith("text/") and media_type != "text/html")
 
 
-def _is_web_page(tool: Tool, uri: str) -> bool:
-    kind = find_kind(tool.kind)
-    return kind is not None and kind.needs_pages and _WEB_ADDRESS.match(uri) is not None
-
-
 class _Name(NamedTuple):
     """One way to understand a location: a path, and what of it is meant."""
 
@@ -109,7 +105,9 @@ def find_document(store: Store, tools: Sequence[Tool], location: str) -> FoundDo
     or a heading may follow it: path:L12-L30, path:12, path#heading. A name that no path has may be a title or an alias.
     """
     if _WIKI_LINK.fullmatch(location):
-        return _follow_link(store, tools, location)
+        if linked := _linked_document(store, tools, location):
+            return linked
+        raise UnknownName(f"{location[:200]!r} leads to no document", hint="Search for the words of the link.")
     names = list(_understand(location))
     for name in names:
         matches = [
@@ -162,13 +160,6 @@ def _path_in_folder(tool: Tool, path: str) -> str:
     source = Path(tool.source)
     folder = source.parent if source.is_file() else source
     return PurePath(path).relative_to(folder).as_posix() if PurePath(path).is_relative_to(folder) else ""
-
-
-def _follow_link(store: Store, tools: Sequence[Tool], link: str) -> FoundDocument:
-    """Return the document that a wiki link leads to, and the lines of the heading or block it names."""
-    if document := _linked_document(store, tools, link):
-        return document
-    raise UnknownName(f"{link[:200]!r} leads to no document", hint="Search for the words of the link.")
 
 
 def _linked_document(store: Store, tools: Sequence[Tool], link: str) -> FoundDocument | None:

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from bunko.errors import AccessDenied, BunkoError
+from bunko.errors import AccessDenied, BunkoError, SettingsError
+from bunko.library.admin.model_status import chat_statuses, model_statuses, provider_statuses, reranker_status
 from bunko.library.opening.paths import LibraryPaths
+from bunko.library.opening.user_settings import describe_override, set_setting, unset_setting, user_config_file
 from bunko.library.rights.audit import AuditRecord
-from bunko.library.rights.hidden_places import HiddenPlaces
+from bunko.library.tools import catalog
+from bunko.library.tools.add import describe_from_documents, first_description
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.search.paging import hide_generation
-from bunko.search.request import SearchRequest
+from bunko.search.request import SearchRequest, is_tool_search_setting
 from bunko.settings import LoadedSettings, Settings
-from bunko.types import Report, Tool
+from bunko.types import Problem, Report, Tool
 from bunko.types.access import Caller
-from bunko.types.records import ListedDocument, StoredDocument, VectorRoom
+from bunko.types.records import IndexState, ListedDocument, StoredDocument, VectorRoom
+from bunko.types.tool_options import Extract, ToolOptions
 from bunko.version import __version__
 
 if TYPE_CHECKING:
-    from bunko.library.admin.chat_status import ChatStatus
-    from bunko.library.admin.embedder_status import ProviderStatus
-    from bunko.library.admin.model_status import ModelStatus, RerankerStatus
-    from bunko.library.admin.status import LibraryStatus, ToolStatus
+    from bunko.library.admin.model_status import ChatStatus, ModelStatus, ProviderStatus, RerankerStatus
+    from bunko.library.admin.status import LibraryStatus, ToolDetails, ToolStatus
     from bunko.library.library import Library
     from bunko.library.reading.documents import Documents
-    from bunko.library.rights.settings_access import SettingsAccess
-    from bunko.library.rights.tool_access import ToolAccess
     from bunko.library.searching.page import Page
     from bunko.library.tools.assistant_names import AssistantNames
+    from bunko.library.tools.routing import RoutingReport
     from bunko.library.web.collector import CollectResult, WebToolStatus
     from bunko.search.passages import Passage
     from bunko.types.answers import CheckedAnswer
+
 
 ASK_HINT = "Ask whoever runs this server for a token with more rights."
 
@@ -169,8 +173,6 @@ class LibraryAccess:
 
     def embedders(self) -> list[ProviderStatus]:
         """Return the embedders and what each lacks, to whoever may read everything."""
-        from bunko.library.admin.embedder_status import provider_statuses
-
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the embedders", hint=ASK_HINT)
         hide = self.hidden_places().text
@@ -181,16 +183,12 @@ class LibraryAccess:
 
     def chat_models(self) -> list[ChatStatus]:
         """Return the chat providers and what each lacks, to whoever may read everything."""
-        from bunko.library.admin.chat_status import chat_statuses
-
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the chat models", hint=ASK_HINT)
         return chat_statuses(self.settings)
 
     def local_models(self) -> list[ModelStatus]:
         """Return the known local models and what each lacks, to whoever may read everything."""
-        from bunko.library.admin.model_status import model_statuses
-
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the local models", hint=ASK_HINT)
         hide = self.hidden_places().text
@@ -201,8 +199,6 @@ class LibraryAccess:
 
     def reranker(self) -> RerankerStatus | None:
         """Return the reranker of the settings and what it lacks, to whoever may read everything."""
-        from bunko.library.admin.model_status import reranker_status
-
         if not self.caller.rights.reads_all:
             raise AccessDenied("This token may not see the local models", hint=ASK_HINT)
         status, hide = reranker_status(self.settings), self.hidden_places().text
@@ -249,15 +245,11 @@ class LibraryAccess:
     @property
     def tool_care(self) -> ToolAccess:
         """What adds, changes, imports and deletes tools."""
-        from bunko.library.rights.tool_access import ToolAccess
-
         return ToolAccess(self, self._library)
 
     @property
     def settings_care(self) -> SettingsAccess:
         """What changes settings."""
-        from bunko.library.rights.settings_access import SettingsAccess
-
         return SettingsAccess(self, self._library)
 
     @property
@@ -346,3 +338,255 @@ class WebAccess:
         if len(writable) != 1:
             raise AccessDenied("This token may not add web pages", hint=ASK_HINT)
         return writable[0]
+
+
+class ToolAccess:
+    """The tools of a library as one caller may change them; what it may not read does not exist."""
+
+    def __init__(self, access: LibraryAccess, library: Library) -> None:
+        self._access, self._library = access, library
+
+    def get(self, name: str) -> Tool:
+        """Return a tool that the caller may read, by its name or the one that assistants see."""
+        tool = catalog.find_tool(self._access.tools(), name)
+        if tool is None:
+            names = ", ".join(tool.name for tool in self._access.tools()) or "none yet"
+            raise catalog.unknown_tool_error(name, names)
+        return tool
+
+    def details(self, name: str, *, page: int = 1, page_size: int = 20) -> ToolDetails:
+        """Return the details of a tool with a page of its documents; its source is checked for changes."""
+        details = self._library.tool_status(self.get(name).name, page=page, page_size=page_size)
+        return replace(details, status=self._access.without_secrets(details.status))
+
+    def routing(self) -> RoutingReport:
+        """Measure whether descriptions distinguish the active tools that the caller may read."""
+        report, hide = (
+            self._library.maintenance.measure_routing(self._access.caller.rights.can_read),
+            self._access.hidden_places().text,
+        )
+        warnings = [
+            replace(warning, message=hide(warning.message), hint=hide(warning.hint)) for warning in report.warnings
+        ]
+        return replace(report, warnings=warnings)
+
+    def add(
+        self,
+        name: str,
+        description: str,
+        source: str | None,
+        *,
+        kind: str = "folder",
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        extract: Extract | None = None,
+    ) -> Tool:
+        """Add a folder or file of this machine as a tool, or a tool of web pages; nothing is imported yet.
+
+        The first import of a folder or file without a description makes one from the documents.
+        """
+        if not self._access.caller.rights.writes_all:
+            raise AccessDenied("This token may not add tools", hint=ASK_HINT)
+        path = self._check_source(source)
+        options = ToolOptions(tuple(include), tuple(exclude), extract)
+        if path is not None and not description.strip():
+            description = first_description(kind, path.resolve())
+        with self._access.record("tool add", [name], {"source": path, "kind": kind}):
+            return self._library.tools.add(name, description, path, kind=kind, options=options)
+
+    def update(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        source: str | None = None,
+        include: Sequence[str] | None = None,
+        exclude: Sequence[str] | None = None,
+        extract: Extract | None = None,
+        search: Mapping[str, Any] | None = None,
+    ) -> Tool:
+        """Change the description, source, options or search settings of a tool; the next import applies them."""
+        tool = self._writable(name)
+        path = self._check_source(source)
+        if search is not None:
+            _check_search_settings(search)
+        arguments: dict[str, Any] = {"description": description, "source": path, "include": include, "exclude": exclude}
+        arguments |= {"extract": extract, "search": search and [f"{key}={value}" for key, value in search.items()]}
+        with self._access.record("tool update", [tool.name], arguments):
+            if search is not None:
+                self._library.maintenance.set_search_settings(tool.name, search)
+            updated = self._library.tools.update(tool.name, description=description, source=path, include=include,
+                exclude=exclude, extract=extract,
+            )  # fmt: skip
+            if include is not None:
+                self._library.maintenance.remember_include(updated)
+            return updated
+
+    def set_active(self, name: str, *, active: bool) -> Tool:
+        """Show a tool to assistants or hide it."""
+        tool = self._writable(name)
+        with self._access.record("tool enable" if active else "tool disable", [tool.name], {}):
+            return self._library.tools.set_active(tool.name, active=active)
+
+    def delete(self, name: str, *, observer: Observer = NO_OBSERVER) -> Tool:
+        """Delete a tool and its index; its folder is not touched."""
+        tool = self._writable(name)
+        with self._access.record("tool delete", [tool.name], {}):
+            self._library.delete_tool(tool.name, observer=observer)
+        return tool
+
+    def import_tool(
+        self, name: str, *, mode: Literal["update", "replace"] = "update", observer: Observer = NO_OBSERVER
+    ) -> Report:
+        """Import the changes of a tool, or all of it anew."""
+        tool = self._writable(name)
+        with self._access.record("import", [tool.name], {"mode": mode}) as record:
+            report = self._library.import_tools([tool.name], mode, observer=observer)
+            record.add_report(report)
+            is_undescribed = bool(tool.source) and tool.description == first_description(tool.kind, Path(tool.source))
+            if is_undescribed and not report.interrupted:
+                describe_from_documents(self._library, tool)
+        return self._access.hidden_places().report(report)
+
+    def check_import(self, name: str) -> Tool:
+        """Return a tool that the caller may import, or raise an error."""
+        return self._writable(name)
+
+    def _writable(self, name: str) -> Tool:
+        tool = self.get(name)
+        self._access.check_write(tool.name)
+        return tool
+
+    def _check_source(self, source: str | None) -> Path | None:
+        if source is None:
+            return None
+        if not self._access.caller.is_owner:
+            # Whoever can search a folder can read it, and the server can read more than its tokens should.
+            raise AccessDenied(
+                "This token may not name folders of the server",
+                hint="Ask whoever runs this server to add the folder.",
+            )
+        path = Path(source).expanduser()
+        if not path.is_absolute():
+            raise SettingsError(f"{source[:200]!r} is not an absolute path", hint="Give the whole path.")
+        return path
+
+
+def _check_search_settings(search: Mapping[str, Any]) -> None:
+    for name, value in search.items():
+        if not is_tool_search_setting(name, value):
+            raise SettingsError(
+                f"A tool cannot have the search setting {str(name)[:80]} = {str(value)[:80]}",
+                hint="See the ranking parameters of a search.",
+            )
+
+
+class SettingsAccess:
+    """The settings of a library as one caller may change them: settings name files and services of the machine."""
+
+    def __init__(self, access: LibraryAccess, library: Library) -> None:
+        self._access, self._library = access, library
+
+    @property
+    def can_change(self) -> bool:
+        """Whether the caller runs this process, and what it was started with is known."""
+        caller = self._access.caller
+        return caller.is_owner and caller.rights.writes_all and self._library.reload_settings is not None
+
+    @property
+    def file(self) -> Path:
+        """The file that is changed, as by `bunko config set`."""
+        return self._library.settings_file or user_config_file()
+
+    def change(self, key: str, text: str | None) -> None:
+        """Set a setting in the file, or remove it from there; open libraries keep what they were opened with."""
+        if not self.can_change:
+            raise AccessDenied("This token may not change the settings", hint=ASK_HINT)
+        with self._access.record("config set" if text is not None else "config unset", [], {"setting": key}):
+            if text is None:
+                unset_setting(key, self.file)
+                return
+            try:
+                loaded = self._load()
+            except SettingsError:  # the change may be what mends them
+                set_setting(key, text, self.file, None)
+            else:
+                set_setting(key, text, self.file, loaded)
+
+    def next_rows(self) -> list[tuple[str, str, str]]:
+        """Return key, value and origin of every setting as a new start would have them."""
+        return self._load().rows()
+
+    def override(self, key: str) -> str:
+        """Return what comes before the file for a setting, in a sentence; empty if nothing does."""
+        return describe_override(key, self.file, self._load())
+
+    def _load(self) -> LoadedSettings:
+        if not self.can_change or self._library.reload_settings is None:
+            raise AccessDenied("This token may not change the settings", hint=ASK_HINT)
+        return self._library.reload_settings()
+
+
+_HIDDEN = "…"
+_FLAG = r" --(?:library|database|docs-dir|data-dir|config)"
+_QUOTED = r"(?P<quote>['\"])(?:~?/|[A-Za-z]:[\\/]|\\\\)(?:(?!(?P=quote)).)*(?P=quote)"
+# An absolute path. In an address, its slashes follow a colon, a slash or a letter; /api is an address of this server.
+_BARE = r"(?<![\w.:/\\~…])(?:~?/(?!api/)[^\s'\"/]+/|~/|[A-Za-z]:[\\/]|\\\\)[^\s'\",;]*"
+_PLACE = re.compile(rf"{_FLAG} (?:{_QUOTED}|\S+)|{_QUOTED.replace('quote', 'mark')}|{_BARE}")
+
+
+class HiddenPlaces:
+    """What a caller may not know of the places of files, in what is said to it."""
+
+    def __init__(self, hidden: Sequence[str] = (), visible: Sequence[str] = (), *, hides_nothing: bool = False) -> None:
+        # Paths without quotes may have blanks, so those that are known are looked for as they are.
+        self._hidden = sorted((place for place in hidden if re.search(r"[/\\].", place)), key=len, reverse=True)
+        self._visible, self._hides_nothing = tuple(filter(None, visible)), hides_nothing
+
+    def text(self, text: str) -> str:
+        """Return a message without these places."""
+        if self._hides_nothing or not text:
+            return text
+        for place in self._hidden:
+            text = text.replace(place, f"/{_HIDDEN}/")
+        return _PLACE.sub(self._hide, text)
+
+    def texts(self, texts: Sequence[str]) -> list[str]:
+        """Return messages without these places."""
+        return [self.text(text) for text in texts]
+
+    def problems(self, problems: Sequence[Problem]) -> list[Problem]:
+        """Return problems without these places."""
+        return [replace(problem, uri=self.text(problem.uri), reason=self.text(problem.reason)) for problem in problems]
+
+    def index_state(self, state: IndexState) -> IndexState:
+        """Return the state of an index without these places."""
+        return replace(state, problem=self.text(state.problem), hint=self.text(state.hint))
+
+    def report(self, report: Report) -> Report:
+        """Return the report of an import without these places."""
+        failures = [
+            replace(failure, message=self.text(failure.message), hint=self.text(failure.hint))
+            for failure in report.failures
+        ]
+        return replace(
+            report,
+            problems=self.problems(report.problems),
+            notices=self.texts(report.notices),
+            skipped_folders=self.texts(report.skipped_folders),
+            failures=failures,
+        )
+
+    def hide_in_error(self, error: BunkoError) -> None:
+        """Leave these places out of an error."""
+        error.message, error.hint = self.text(error.message), self.text(error.hint)
+        error.args = (error.message,)
+
+    def _hide(self, match: re.Match[str]) -> str:
+        if match[0].startswith(" --"):
+            return ""
+        if match[0].strip("'\"").startswith(self._visible):
+            return match[0]
+        mark = match["mark"] or ""
+        end = "" if mark else match[0][len(match[0].rstrip(".:)")) :]  # of the sentence
+        return f"{mark}{_HIDDEN}{mark}{end}"

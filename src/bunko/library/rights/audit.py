@@ -82,7 +82,8 @@ class AuditLog:
         A change by a command or over stdio is recorded only if several people use the library, or `always`.
         """
         record = AuditRecord()
-        if not (always or caller.via in ("http", "slack") or self._is_shared()):
+        is_shared = self._store.address.server is not None or bool(self._store.tokens.all())
+        if not (always or caller.via in ("http", "slack") or is_shared):
             yield record
             return
         entry = AuditEntry(now(), caller.name, caller.via, action, tuple(tools), _clean_values(arguments or {}))
@@ -105,10 +106,6 @@ class AuditLog:
             self._store.audit.finish(entry_id, result, _clean_values(details), tools=tools)
         except BunkoError as error:  # the change is made; its entry stays as started
             _log.warning("The audit log does not say how a change ended: %s", error.message)
-
-    def _is_shared(self) -> bool:
-        """Return whether several people use the library: it is on a server, or has tokens."""
-        return self._store.address.server is not None or bool(self._store.tokens.all())
 
 
 @cache

@@ -40,10 +40,6 @@ class _ReadableTools:
 Limit = Callable[[_ReadableTools, Method], Method]
 
 
-def _as_it_is(_: _ReadableTools, method: Method) -> Method:
-    return method
-
-
 def _of_tool(readable: _ReadableTools, method: Method) -> Method:
     def call(tool_id: int, *args: Any, **kwargs: Any) -> Any:
         if not readable.has(tool_id):
@@ -51,10 +47,6 @@ def _of_tool(readable: _ReadableTools, method: Method) -> Method:
         return method(tool_id, *args, **kwargs)
 
     return call
-
-
-def _all_tools(readable: _ReadableTools, _: Method) -> Method:
-    return readable.all
 
 
 def _chunks(readable: _ReadableTools, method: Method) -> Method:
@@ -88,7 +80,7 @@ def _answers(readable: _ReadableTools, method: Method) -> Method:
 
 # By subject and method. A new method is refused until it is here.
 ALLOWED: Mapping[str, Mapping[str, Limit]] = {
-    "tools": {"all": _all_tools, "is_local": _of_tool},
+    "tools": {"all": lambda readable, _: readable.all, "is_local": _of_tool},
     "documents": {
         "chunks": _chunks,
         **dict.fromkeys(
@@ -103,7 +95,7 @@ ALLOWED: Mapping[str, Mapping[str, Limit]] = {
     "changes": {"last_generation": _of_tool},
     "pages": dict.fromkeys(("select", "content"), _of_tool),
     "cache": {
-        "log_search": _as_it_is,
+        "log_search": lambda _, method: method,
         "logged_searches": _searches,
         **dict.fromkeys(("cached_answer", "cached_answers", "cache_answer", "cache_answers"), _answers),
     },

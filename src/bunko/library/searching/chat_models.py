@@ -13,8 +13,7 @@ from bunko.settings import Settings
 from bunko.types import Answer
 
 if TYPE_CHECKING:
-    from bunko.llm.client import ChatModel
-    from bunko.llm.connection import ChatConnection
+    from bunko.llm.client import ChatConnection, ChatModel
     from bunko.llm.rewrite import Rewriting
     from bunko.search.summaries import Summary
 
@@ -89,7 +88,7 @@ class ChatModels:
 
 def chat_connection(settings: Settings, model: str | None = None) -> ChatConnection | None:
     """Return the chat model of the settings, or another model of the same provider; None if no provider is set."""
-    from bunko.llm.connection import PRESETS, ChatConnection
+    from bunko.llm.client import PRESETS, ChatConnection
 
     chat, embedding = settings.chat, settings.embedding
     if chat.provider is None:

@@ -81,10 +81,16 @@ def cut_page(
 ) -> Page:
     """Return the page of an answer that starts at a passage and fits the token budget of its request."""
     request = plan.request
+    token_budget = request.token_budget
+    if token_budget is not None and summary is not None:
+        from bunko.search.summaries import format_summary
+
+        # A summary appears in both forms of a reply, but takes at most half of it.
+        token_budget = max(token_budget - 2 * estimate_tokens(format_summary(summary)), token_budget // 2)
     items, next_in_hits = build_page(
         passages,
         replace(start, generation=answer.freshness.generation),
-        token_budget=_budget_beside_summary(request.token_budget, summary),
+        token_budget=token_budget,
         tokens_per_passage=request.tokens_per_passage,
         overhead_tokens=overhead_tokens,
     )
@@ -121,15 +127,6 @@ def _request_key(request: SearchRequest, answer: Answer) -> str:
     """Return what determines the pages of a request: a cursor is valid for the same values only."""
     # A model may rewrite the same query differently, and then the cursor would belong to another list of results.
     return repr((*_KEY_VALUES(request), answer.rewritten_query, answer.wordings))
-
-
-def _budget_beside_summary(max_tokens: int | None, summary: Summary | None) -> int | None:
-    """Return the tokens for passages: a summary appears in both forms of a reply, but takes at most half of it."""
-    if max_tokens is None or summary is None:
-        return max_tokens
-    from bunko.search.summaries import format_summary
-
-    return max(max_tokens - 2 * estimate_tokens(format_summary(summary)), max_tokens // 2)
 
 
 def _add_folded_counts(items: list[PageItem], passages: Sequence[Passage], hits: Sequence[Hit]) -> list[PageItem]:

@@ -17,19 +17,19 @@ from bunko.errors import QueryError
 from bunko.library.searching.selections import load_selection
 from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
-from bunko.library.tools.catalog import ToolNames
-from bunko.library.tools.disabled_tools import disabled_notices, no_tool_error
+from bunko.library.tools.catalog import ToolNames, disabled_notices, no_tool_error
 from bunko.library.web import defaults as web_defaults
 from bunko.protocols import Embedder, Store
 from bunko.search.passages import Extract, PassageRanges
-from bunko.search.query_syntax import ParsedQuery, parse_query
 from bunko.search.request import (
     MAX_HITS,
+    ParsedQuery,
     RankRequest,
     SearchRequest,
     Selection,
     clean_query,
     clean_wordings,
+    parse_query,
     tool_search_settings,
 )
 from bunko.settings import Settings
@@ -107,8 +107,10 @@ class Planner:
         ranking = self.resolve(
             request, selected if request.use_tool_settings else (), read_documents=page_start is not None
         )
+        extents = {request.extract} if request.extract else {tool.options.extract or "chunk" for tool in selected}
+        joins_hits = request.join_chunks or request.max_chars is not None or extents != {"chunk"}
         plan = SearchPlan(
-            request, tools, selected, ranking, ranking.top_k, _joins_hits(request, selected),
+            request, tools, selected, ranking, ranking.top_k, joins_hits and request.per_document != 1,
             {tool.name: tool.options.extract or "chunk" for tool in tools},
             [*self._notices, *disabled_notices(self._store, self._tool_config, selected)],
         )  # fmt: skip
@@ -174,13 +176,6 @@ class Planner:
         """Return the current time in the time zone of the settings, else of the system."""
         zone = time_zone(self._settings.search.timezone)
         return datetime.now(zone) if zone else datetime.now()
-
-
-def _joins_hits(request: SearchRequest, tools: Sequence[Tool]) -> bool:
-    if request.per_document == 1:
-        return False
-    extents = {request.extract} if request.extract else {tool.options.extract or "chunk" for tool in tools}
-    return request.join_chunks or request.max_chars is not None or extents != {"chunk"}
 
 
 def _select(

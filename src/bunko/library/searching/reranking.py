@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import math
 from collections import OrderedDict
@@ -10,10 +11,11 @@ from hashlib import blake2b
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from bunko import rerankers
 from bunko.errors import BunkoError
 from bunko.runtime.timing import timer
+from bunko.search.hits import select_reranked
 from bunko.search.request import RankRequest, clean_query
-from bunko.search.selection import select_reranked
 from bunko.settings.schema import SearchSection
 from bunko.types import Hit
 
@@ -54,7 +56,9 @@ class Reranking:
                     scores = self._scores(reranker, clean_query(request.query), texts)
                 label = reranker.label
             except BunkoError as error:
-                notices.append(_notice(error))
+                # Without a hint, the message may end with a command, which people copy up to the end of the line.
+                reason = f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
+                notices.append(f"The results were not reranked: {reason}")
             except Exception as error:  # the code of another package, or of a model, may raise anything
                 _log.warning("The reranker failed", exc_info=error)
                 notices.append(f"The results were not reranked: {type(error).__name__}: {error}")
@@ -62,8 +66,6 @@ class Reranking:
 
     def _build(self) -> Reranker:
         if self._reranker is None:
-            from bunko import rerankers
-
             self._reranker = rerankers.build(self._settings.reranker or "")
         if reason := self._reranker.unavailable_reason():
             raise BunkoError(reason)
@@ -101,19 +103,7 @@ def _run(reranker: Reranker, query: str, texts: Sequence[str], seconds: float) -
         raise errors[0]
     if not results or results[0] is None:
         is_cancelled.set()
-        _wait_at_exit(thread)
+        # The thread leaves native code before the interpreter ends, which would crash in it.
+        atexit.register(thread.join, _EXIT_SECONDS)
         raise BunkoError(f"{reranker.label} took longer than {seconds:g} s; search.rerank_seconds allows more")
     return list(results[0])
-
-
-def _wait_at_exit(thread: Thread) -> None:
-    """Let a thread leave native code before the interpreter ends, which would crash in it."""
-    import atexit
-
-    atexit.register(thread.join, _EXIT_SECONDS)
-
-
-def _notice(error: BunkoError) -> str:
-    # Without a hint, the message may end with a command, which people copy up to the end of the line.
-    message = f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
-    return f"The results were not reranked: {message}"

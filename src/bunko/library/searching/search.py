@@ -21,33 +21,65 @@ from bunko.library.importing.missing_vectors import MissingVectors
 from bunko.library.importing.outages import Outages
 from bunko.library.importing.refresh import Refresher
 from bunko.library.searching.chat_models import ChatModels
-from bunko.library.searching.embedder_choice import choose_embedder, words_only_notice
-from bunko.library.searching.newest import newest_hits
 from bunko.library.searching.page import Page, check_page_cursor, cut_page
-from bunko.library.searching.plan import Planner, SearchPlan, selection_notices, settings_sections
-from bunko.library.searching.search_log import SearchLog
+from bunko.library.searching.plan import Planner, SearchPlan, selection_notices, settings_sections, shared_folders
 from bunko.library.tools import catalog
 from bunko.library.tools.assistant_names import AssistantNames, assistant_names
 from bunko.library.tools.build_config import ToolConfig
 from bunko.library.tools.catalog import ToolNames
 from bunko.library.web import defaults as web_defaults
-from bunko.protocols import DamagedIndex, Index, IndexView, Store
+from bunko.protocols import DamagedIndex, Embedder, Index, IndexView, Store
 from bunko.runtime.activity import reported_search
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.package_errors import outages
+from bunko.runtime.timing import now
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
 from bunko.search.hits import log_answer, search, shares_few_words
 from bunko.search.paging import Cursor, parse_cursor
 from bunko.search.passages import Extract, Passage, chunk_passages, extract_passages
 from bunko.search.request import MAX_HITS, MAX_QUERY_CHARS, SearchRequest, clean_wordings
 from bunko.settings import Settings
+from bunko.text.normalise import escape_surrogates
 from bunko.types import Answer, Freshness, Hit, Tool
-from bunko.types.records import NO_FILTER, DatedDocument, Filter, StoredDocument
+from bunko.types.records import NO_FILTER, DatedDocument, Filter, LoggedSearch, StoredDocument
 
 if TYPE_CHECKING:
     from bunko.library.searching.reranking import Reranking
 
 _log = logging.getLogger("bunko.library")
+
+# More than anybody will judge.
+_MAX_LOGGED_SEARCHES = 1000
+
+
+class SearchLog:
+    """The log of the searches of people and assistants; it does nothing unless it is enabled."""
+
+    def __init__(self, store: Store, *, enabled: bool) -> None:
+        self._store, self._enabled = store, enabled
+
+    def add(self, query: str, tool: ToolNames = None) -> None:
+        """Log a search; never wait for the library, and never raise an error that a user sees."""
+        text = " ".join(escape_surrogates(query).split())
+        if not self._enabled or not text:
+            return
+        try:
+            # A search of several tools is one of the library.
+            name = catalog.get_tool(self._store, tool).name if isinstance(tool, str) else ""
+            logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], name, now(), limit=_MAX_LOGGED_SEARCHES)
+        except BunkoError as error:
+            _log.warning("The search was not logged: %s", error.message)
+        else:
+            if not logged:
+                _log.debug("The search was not logged: another process is writing.")
+
+    def all(self) -> list[LoggedSearch]:
+        """Return the logged searches, the most frequent first."""
+        return self._store.cache.logged_searches()
+
+    def clear(self) -> int:
+        """Delete the log; return how many searches it had."""
+        return self._store.cache.clear_searches()
 
 
 class Searcher:
@@ -184,7 +216,7 @@ class Searcher:
         return Answer(ranking.query, ranking.mode, hits, size, Freshness(generation), plan.notices)
 
     def _choose_embedder(self, plan: SearchPlan) -> None:
-        """Choose the embedder of the query; where there is none, the plan is for words alone, with a notice."""
+        """Choose the embedder of most tools; the words of the others are searched, and notices say why."""
         if plan.ranking.mode == "bm25":
             return
         if lexical_tools := [tool for tool in plan.tools if self._tool_config.is_lexical(tool)]:
@@ -201,12 +233,31 @@ class Searcher:
             if len(lexical_tools) == len(plan.tools):
                 plan.search_words()
                 return
-        choice = choose_embedder(self._tool_config, self._outages, plan.tools)
-        plan.notices += choice.notices
-        plan.embedder, plan.words_only = choice.embedder, set(choice.lexical_ids)
-        if plan.embedder is None:
+        by_name: dict[str, tuple[Embedder, list[Tool]]] = {}
+        for tool in plan.tools:
+            if embedder := self._tool_config.embedder_of(tool):
+                by_name.setdefault(tool.built.embedder or embedder.label, (embedder, []))[1].append(tool)
+            elif problem := self._tool_config.embedder_problem(tool):
+                remedy = self._tool_config.embedder_remedy(tool)
+                plan.notices.append(f"Only the words of {tool.name} are searched: {problem}. {remedy}")
+                plan.words_only.add(tool.id)
+        if not by_name:
             plan.search_words()
             return
+        chosen, its_tools = max(by_name.values(), key=lambda item: len(item[1]))
+        for other, other_tools in by_name.values():
+            if other is not chosen:
+                names = ", ".join(tool.name for tool in other_tools)
+                plan.notices.append(
+                    f"Only the words of {names} are searched: its vectors and those of {its_tools[0].name} come from"
+                    " different embedders."
+                )
+                plan.words_only.update(tool.id for tool in other_tools)
+        if reason := self._outages.reason(chosen):
+            plan.notices.append(_words_only_notice(reason))
+            plan.search_words()
+            return
+        plan.embedder = chosen
         options = plan.ranking.ranking
         is_memos = plan.request.use_tool_settings and settings_sections(plan.tools) == {"memos"}
         # Reciprocal rank fusion would count unrelated vectors like any other.
@@ -242,7 +293,7 @@ class Searcher:
                     raise
                 self._outages.begin(embedder, error.message)
                 reason = error.message if embedder.is_remote else f"{error.message}. {error.hint}"
-                plan.notices.append(words_only_notice(reason))
+                plan.notices.append(_words_only_notice(reason))
                 plan.search_words()
                 is_second_try = False
             except (IndexFailure, LibraryUnreachable):
@@ -387,3 +438,34 @@ def _start_of_next_page(plan: SearchPlan, start: Cursor, answer: Answer, passage
     if count < plan.top_k or hit_count + plan.top_k > MAX_HITS:
         return None
     return Cursor(hit_count, generation=answer.freshness.generation)
+
+
+def _words_only_notice(reason: str) -> str:
+    return f"Only words were searched, because the embedder failed: {reason.rstrip('.')}."
+
+
+def newest_hits(store: Store, tools: Sequence[Tool], where: Filter, limit: int) -> list[Hit]:
+    """Return the first chunk of each of the newest documents; a file that two tools have is one document."""
+    folders = dict(shared_folders(tools))
+    names = list(folders)
+    # Of documents with the same date, the one in the innermost folder comes first.
+    ordered_tools = sorted(tools, key=lambda tool: names.index(tool.name) if tool.name in folders else len(names))
+    documents = [
+        (tool, document)
+        for tool in ordered_tools
+        for document in store.stats.recent_documents(tool.id, limit=limit, where=where)
+    ]
+    documents.sort(key=lambda item: item[1].date, reverse=True)
+    unique: dict[tuple[str, str], tuple[Tool, DatedDocument]] = {}
+    for tool, document in documents:
+        folder = folders.get(tool.name)
+        key = (tool.name, document.uri) if folder is None else ("", f"{folder}/{document.uri}")
+        unique.setdefault(key, (tool, document))
+    return [
+        Hit(
+            tool.name, document.uri, document.title, document.date, document.tags,
+            prepared.document.content_hash, prepared.chunks[0], 0.0,
+        )
+        for tool, document in list(unique.values())[:limit]
+        for prepared in store.documents.export(tool.id, [document.uri])
+    ]  # fmt: skip

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from bunko.errors import SettingsError, SourceError, UnknownName
-from bunko.library.importing.nothing_found import explain_nothing
+from bunko.library.importing.nothing_found import explain_nothing, survey_source
 from bunko.library.library import Library
+from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools import catalog
-from bunko.library.tools.source_contents import SourceContents
+from bunko.library.tools.build_config import ToolConfig
+from bunko.readers import format_label
 from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.sources import plugin_errors, section_of
 from bunko.sources.detect import DetectedSource
-from bunko.types import Report, Tool
+from bunko.sources.survey import Survey
+from bunko.types import ExcerptEntry, Problem, Report, Tool
 from bunko.types.tool_options import ToolOptions
 
 _MAX_NAME_LENGTH = 40
@@ -58,9 +63,10 @@ def plan_addition(
     existing, is_part = _find_existing(library, source)
     if existing is not None:
         if name is not None and catalog.find_tool([existing], name) is None:
+            rename = shlex.join(["bunko", "tool", "rename", existing.name, name]) + library.paths.cli_flags()
             raise SettingsError(
                 f"{source.label} is already the tool {existing.name!r}",
-                hint=f"To update it, leave out -n. To rename it: {_rename_command(library, existing, name)}",
+                hint=f"To update it, leave out -n. To rename it: {rename}",
             )
         options = existing.options
         if not is_part:
@@ -121,7 +127,8 @@ def import_addition(
     report = library.import_tools([tool.name], "update", observer=observer)
     if addition.is_new and not report.interrupted and not library.stats.totals(tool.id).documents:
         library.delete_tool(tool.name, observer=observer)
-        raise _unreadable_error(addition.source, report)
+        reason = f": {report.problems[0].uri}: {report.problems[0].reason}" if report.problems else ""
+        raise SourceError(f"Nothing in {addition.source.label} could be read{reason}", hint="Nothing was added.")
     phrase = ""
     if tool.description == _placeholder(addition.source) and not report.interrupted:
         tool, phrase = describe_from_documents(library, tool)
@@ -164,10 +171,6 @@ def _file_size(path: Path) -> int:
         return path.stat().st_size
     except (OSError, ValueError):
         return -1
-
-
-def _rename_command(library: Library, tool: Tool, name: str) -> str:
-    return shlex.join(["bunko", "tool", "rename", tool.name, name]) + library.paths.cli_flags()
 
 
 def names_files(tool: Tool) -> bool:
@@ -240,6 +243,41 @@ def _nothing_error(library: Library, source: DetectedSource, tool: Tool, content
     return SourceError(message, hint=hint or "Put documents into it, or add another folder.")
 
 
-def _unreadable_error(source: DetectedSource, report: Report) -> SourceError:
-    reason = f": {report.problems[0].uri}: {report.problems[0].reason}" if report.problems else ""
-    return SourceError(f"Nothing in {source.label} could be read{reason}", hint="Nothing was added.")
+@dataclass(frozen=True, slots=True)
+class SourceContents:
+    """The documents of a source."""
+
+    documents: int
+    formats: dict[str, int]  # documents by what people call their format, most frequent first; empty for entries
+    first_date: str  # of entries; empty if they have no dates
+    last_date: str
+    survey: Survey  # of the files that are not read; empty for a file, and for files that were chosen by patterns
+    problems: list[Problem]
+
+
+def inspect_source(config: ToolConfig, tool: Tool, paths: LibraryPaths) -> SourceContents:
+    """Return what an import of a tool's source would find; nothing is stored."""
+    source = config.source(tool)
+    with plugin_errors(tool.kind):
+        scan = source.scan({})
+    is_worth_counting = Path(tool.source).is_dir() and not (tool.options.include and scan.added)
+    survey = survey_source(config, tool, paths) if is_worth_counting else Survey()
+    if section_of(tool.kind) == "memos":
+        entries = (entry for entry in scan.added if isinstance(entry, ExcerptEntry) and not entry.problem)
+        dates = [
+            entry.text.date if isinstance(entry, ExcerptEntry) and entry.text else ""
+            for entry in scan.load_texts(entries)
+        ]
+        known_dates = sorted(filter(None, dates))
+        first, last = (known_dates[0], known_dates[-1]) if known_dates else ("", "")
+        bad_entries = [entry for entry in scan.added if isinstance(entry, ExcerptEntry) and entry.problem]
+        problems = [*scan.problems, *(Problem(entry.uri, entry.problem) for entry in bad_entries)]
+        return SourceContents(len(dates), {}, first, last, survey, problems)
+    suffixes = Counter(
+        ".mbox" if isinstance(entry, ExcerptEntry) else PurePosixPath(entry.uri).suffix.lower() for entry in scan.added
+    )
+    formats = Counter[str]()
+    for suffix, count in suffixes.items():
+        formats[format_label(f"x{suffix}")] += count
+    ordered = dict(sorted(formats.items(), key=lambda item: (-item[1], item[0].casefold())))
+    return SourceContents(len(scan.added), ordered, "", "", survey, scan.problems)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +15,22 @@ from bunko.embedders import as_remote
 from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.library.admin import commands
-from bunko.library.opening.paths import LibraryPaths
+from bunko.library.opening.paths import LibraryPaths, user_data_folder
 from bunko.library.searching.embedder_arguments import (
     build_embedder,
     embedder_arguments,
+    is_earlier_model,
     is_named,
     lost_reason,
+    missing_reason,
     model_arguments,
 )
-from bunko.library.tools.own_builds import OwnBuild, load_own_build, save_own_build
 from bunko.library.tools.scan_settings import ScanSettings
 from bunko.library.web.defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.readers import plugin_suffixes
 from bunko.settings import Settings
-from bunko.settings.folder_limits import FOLDER_LIMITS
+from bunko.settings.folder_files import FOLDER_LIMITS
 from bunko.sources.fixed import FixedDocuments
 from bunko.sources.gitignore import named_endings
 from bunko.stores.tool_pages import ToolPages
@@ -55,6 +59,10 @@ class ToolConfig:
         self._differences: dict[tuple[int, bool], tuple[tuple[object, ...], tuple[str, ...]]] = {}
 
     # The settings
+
+    @cached_property
+    def _scan_settings(self) -> ScanSettings:
+        return ScanSettings.from_settings(self._settings)
 
     def embedder(self) -> Embedder | None:
         """Return the embedder that the settings name, built at first use."""
@@ -95,8 +103,7 @@ class ToolConfig:
         embedder = self.embedder() if has_vectors(tool) else None
         embedding = self._embedding_record() if embedder else None
         name = _recordable_name(embedder, asks_embedder=asks_embedder)
-        scanner = ScanSettings.from_settings(self._settings)
-        return self._build_info(self.new_chunker_settings(tool), scanner, name, embedding)
+        return self._build_info(self.new_chunker_settings(tool), self._scan_settings, name, embedding)
 
     def options_with_chunker(
         self, options: ToolOptions, kind: str | None, size: int | None, overlap: int | None
@@ -163,7 +170,7 @@ class ToolConfig:
 
     def _recorded_scan_settings(self, tool: Tool) -> ScanSettings:
         """Return which files a tool records to have read, else the settings."""
-        current = ScanSettings.from_settings(self._settings)
+        current = self._scan_settings
         if not self.holds_documents(tool):
             return current
         scan = ScanSettings.from_json(tool.built.scanner) if tool.built.scanner is not None else None
@@ -178,11 +185,10 @@ class ToolConfig:
         """Return recorded settings within the limits for an index that somebody else may have built."""
         if not self._paths.is_among_documents or not self.holds_documents(tool):
             return recorded
-        current = ScanSettings.from_settings(self._settings)
-        limited = recorded.limited(current)
+        limited = recorded.limited(self._scan_settings)
         if limited == recorded or (own_scanner := load_own_build(self._paths).scanner) is None:
             return limited
-        return recorded.limited(current, ScanSettings.from_json(own_scanner))
+        return recorded.limited(self._scan_settings, ScanSettings.from_json(own_scanner))
 
     def _limit_endings(self, tool: Tool, endings: tuple[str, ...]) -> tuple[str, ...]:
         """Return the endings that a tool includes, without those that somebody else may have chosen."""
@@ -215,7 +221,7 @@ class ToolConfig:
         """Keep in the user's data folder what an index among documents is built anew with, if that is beyond limits."""
         if not self._paths.is_among_documents:
             return
-        scanner, chunker = ScanSettings.from_settings(self._settings), self.new_chunker_settings(tool)
+        scanner, chunker = self._scan_settings, self.new_chunker_settings(tool)
         is_harmless = scanner.limited(ScanSettings.from_settings(Settings())) == scanner
         own_build = OwnBuild(
             chunker=None if _is_within_limits(chunker) else chunker.to_json(),
@@ -258,6 +264,14 @@ class ToolConfig:
         if not has_vectors(tool) or recorded in (None, "none") or self.embedder_of(tool) is not None:
             return ""
         return lost_reason(recorded or "", self.embedder())
+
+    def embedder_remedy(self, tool: Tool) -> str:
+        """Return what to do about a tool whose embedder cannot be used."""
+        recorded, current = tool.built.embedder or "", self.embedder()
+        reason = missing_reason(recorded, current)
+        if not reason and is_earlier_model(recorded, current):
+            return f"Compute them again: {self.rebuild_command(tool)}"
+        return reason or f"Set it again, or use the current one: {self.rebuild_command(tool)}"
 
     def build_info(self, tool: Tool, *, asks_embedder: bool = True) -> BuildInfo:
         """Return what a tool records after an import of its changes; see `new_build_info`."""
@@ -304,21 +318,19 @@ class ToolConfig:
         if not self.holds_documents(tool):
             return []
         key = tool.built, tool.options, tool.kind
-        if self._differences.get((tool.id, vectors), ((), ()))[0] != key:
-            self._differences[tool.id, vectors] = key, tuple(self._compare_parts(tool, vectors=vectors))
-        return list(self._differences[tool.id, vectors][1])
-
-    def _compare_parts(self, tool: Tool, *, vectors: bool) -> list[str]:
+        compared, parts = self._differences.get((tool.id, vectors), (None, ()))
+        if compared == key:
+            return list(parts)
         recorded, embedder_name = tool.built, tool.built.embedder
-        new = self._build_info(
-            self.new_chunker_settings(tool), ScanSettings.from_settings(self._settings), embedder_name, None
-        )
+        new = self._build_info(self.new_chunker_settings(tool), self._scan_settings, embedder_name, None)
         changed = recorded.differences(new) - ({"scanner"} if recorded.scanner is None else set())
         if vectors and self._recorded_embedder(tool) is not None:
             current = self.embedder() if has_vectors(tool) else None
             if not (is_named(current, embedder_name or "") if current else embedder_name == "none"):
                 changed.add("embedder")
-        return sorted({_PART_NAMES.get(name, name) for name in changed})
+        parts = tuple(sorted({_PART_NAMES.get(name, name) for name in changed}))
+        self._differences[tool.id, vectors] = key, parts
+        return list(parts)
 
     def difference_notices(self, tools: Sequence[Tool], *, vectors: bool = True) -> list[str]:
         """Return one notice that names the tools which differ from the settings, and the command that rebuilds one.
@@ -501,3 +513,37 @@ def _is_within_limits(chunker: ChunkerSettings) -> bool:
 def has_vectors(tool: Tool) -> bool:
     """Return whether a tool is imported with vectors."""
     return tool.options.embedder != "none"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBuild:
+    """What the user chose for an index; None where that is within the limits, or not known."""
+
+    chunker: Mapping[str, Any] | None = None
+    scanner: Mapping[str, Any] | None = None
+    include: tuple[str, ...] | None = None
+
+
+def load_own_build(paths: LibraryPaths) -> OwnBuild:
+    """Return what the user chose for the index of a folder."""
+    try:
+        stored = json.loads(_path(paths).read_text(encoding="utf-8"))
+        return OwnBuild(stored["chunker"], stored["scanner"], stored["include"] and tuple(stored["include"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return OwnBuild()
+
+
+def save_own_build(paths: LibraryPaths, build: OwnBuild) -> None:
+    """Replace what the user chose for the index of a folder."""
+    path = _path(paths)
+    # Without this record nothing is lost: files beyond the limits stay as they were indexed.
+    with suppress(OSError):
+        if build == OwnBuild():
+            path.unlink(missing_ok=True)
+            return
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(build), ensure_ascii=False), encoding="utf-8")
+
+
+def _path(paths: LibraryPaths) -> Path:
+    return user_data_folder() / "builds" / f"{paths.digest()[:16]}.json"

@@ -125,7 +125,9 @@ def measure_routing(tools: Sequence[Tool], questions: Mapping[str, Sequence[str]
     `questions` are keyed by tool name; `flags` select the library in the commands of hints.
     """
     tool_words = {tool.name: _distinctive_words(f"{tool.name} {tool.description}") for tool in tools}
-    idf = _idf(list(tool_words.values()))
+    texts = list(tool_words.values())
+    document_counts = Counter(word for text in texts for word in text)
+    idf = {word: log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for word, count in document_counts.items()}
     routes = [_route_questions(tool.name, questions.get(tool.name, ()), tool_words, idf) for tool in tools]
     warnings = [warning for tool in tools for warning in _description_warnings(tool)]
     warnings += _similarity_warnings(tools)
@@ -151,11 +153,6 @@ def _spellings(text: str) -> set[str]:
 @cache
 def _generic_words() -> frozenset[str]:
     return frozenset(_spellings(_GENERIC_TEXT))
-
-
-def _idf(texts: Sequence[frozenset[str]]) -> dict[str, float]:
-    document_counts = Counter(word for text in texts for word in text)
-    return {word: log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for word, count in document_counts.items()}
 
 
 def _route_questions(

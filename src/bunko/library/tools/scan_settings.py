@@ -9,7 +9,7 @@ from typing import Any
 
 from bunko.readers import code, default_suffixes
 from bunko.settings import Settings
-from bunko.settings.folder_limits import FOLDER_LIMITS, INTERNAL_FOLDERS
+from bunko.settings.folder_files import FOLDER_LIMITS, INTERNAL_FOLDERS
 from bunko.types import Fingerprint
 
 # What the values are called here, by the keys of their settings.

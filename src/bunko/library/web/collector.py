@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from bunko.errors import BunkoError, FetchFailed, SettingsError, SourceError, UnknownName
-from bunko.library.importing.importer import Importer
-from bunko.library.importing.lock import hold_lock
+from bunko.library.importing.importer import Importer, hold_lock
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
@@ -18,12 +18,22 @@ from bunko.protocols import Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import now
 from bunko.settings import Settings
+from bunko.sources.web.crawl import Crawler
+from bunko.sources.web.fetch import Fetcher
+from bunko.sources.web.links import CrawlRules, LinkFilter
+from bunko.sources.web.pace import HostPacer
+from bunko.sources.web.pages import is_document
+from bunko.sources.web.robots import Robots
+from bunko.sources.web.safe_browsing import SafeBrowsing
+from bunko.sources.web.site_cache import SiteCache
+from bunko.sources.web.ssrf_guard import Guard
+from bunko.sources.web.visit import NO_TEXT_HINT, Visitor
 from bunko.types import Problem, Report, Tool
 from bunko.types.records import WebPage
 
 if TYPE_CHECKING:
-    from bunko.sources.web.crawl import Crawler, CrawlResult
-    from bunko.sources.web.ssrf_guard import Guard
+    from bunko.sources.web.crawl import CrawlResult
+
 
 # The tool that pages are added to if none is named.
 DEFAULT_TOOL = "knowledge"
@@ -109,8 +119,6 @@ class WebCollector:
 
         If the first page cannot be fetched, that is an error; failures of other pages are reported as problems.
         """
-        from bunko.sources.web.links import CrawlRules, LinkFilter
-
         guard = self._build_guard()
         rules = CrawlRules(
             guard.canonical_url(url),
@@ -142,8 +150,6 @@ class WebCollector:
 
         A page that is now missing, broken or empty keeps its stored text.
         """
-        from bunko.sources.web.pages import is_document
-
         with self._open_crawler(tool, observer, self._build_guard()) as (owner, crawler):
             selected_urls = {self._get_page(owner, url).url for url in urls}
             pages = [
@@ -194,10 +200,6 @@ class WebCollector:
         return [self._tool_status(selected) for selected in ([self._get_tool(tool)] if tool else self._web_tools())]
 
     def _tool_status(self, tool: Tool) -> WebToolStatus:
-        from urllib.parse import urlsplit
-
-        from bunko.sources.web.pages import is_document
-
         pages, totals = self._store.pages.select(tool.id), self._store.stats.totals(tool.id)
         documents = [page for page in pages if is_document(page)]
         if len(documents) != totals.documents:  # some have no text, or are not indexed yet
@@ -223,8 +225,6 @@ class WebCollector:
         )
 
     def _build_guard(self) -> Guard:
-        from bunko.sources.web.ssrf_guard import Guard
-
         return Guard(self._settings.crawl.allowed_hosts)
 
     @contextmanager
@@ -232,8 +232,6 @@ class WebCollector:
         self, name: str | None, observer: Observer, guard: Guard, *, create: bool = False
     ) -> Iterator[tuple[Tool, Crawler]]:
         """Yield the tool and a crawler, under a lock: one process collects at a time, to respect each host's delay."""
-        from bunko.library.web.crawler import open_crawler
-
         safety = self._settings.safety
         if safety.url_check and not safety.google_safe_browsing_api_key:
             raise SettingsError(
@@ -274,7 +272,7 @@ class WebCollector:
             raise
         finally:
             is_new = existing is None and self._tool_exists(tool)
-            if is_new and not any(map(_is_stored_or_waiting, self._store.pages.select(tool.id))):
+            if is_new and not any(page.state in ("held", "waiting") for page in self._store.pages.select(tool.id)):
                 with self._importer.write_lock(tools=[tool.name]):
                     self._store.tools.drop(tool.id)
 
@@ -288,8 +286,6 @@ class WebCollector:
 
     def _report_unreadable(self, tool: Tool, outcome: CrawlResult, report: Report) -> None:
         """Report fetched pages that could not be read as problems of the crawl; older failures are not repeated."""
-        from bunko.sources.web.visit import NO_TEXT_HINT
-
         failed = {problem.uri: problem.reason for problem in report.problems if problem.uri in outcome.stored_urls}
         rows = {page.url: page for page in self._store.pages.select(tool.id, list(failed))}
         for url, reason in failed.items():
@@ -372,5 +368,58 @@ class WebCollector:
         return f"bunko web {verb}{' URL' if verb == 'add' else ''}{self._paths.cli_flags()}"
 
 
-def _is_stored_or_waiting(page: WebPage) -> bool:
-    return page.state in ("held", "waiting")
+@contextmanager
+def open_crawler(
+    settings: Settings,
+    store: Store,
+    tool: Tool,
+    guard: Guard,
+    *,
+    observer: Observer,
+) -> Iterator[Crawler]:
+    """Yield a crawler built from the settings."""
+    crawl, safety = settings.crawl, settings.safety
+    with ExitStack() as stack:
+        cache = stack.enter_context(SiteCache(store.cache))
+        fetcher = stack.enter_context(
+            Fetcher(guard, agent=crawl.user_agent, timeout=crawl.timeout_seconds, max_bytes=crawl.max_bytes)
+        )
+        robots = Robots(
+            fetcher,
+            cache,
+            agent=crawl.user_agent,
+            ttl=crawl.robots_txt_cache_ttl,
+            respect=crawl.respect_robots_txt,
+            unreachable=settings.web.robots_unreachable,
+            max_delay=crawl.max_crawl_delay,
+        )
+        safe_browsing = None
+        if safety.url_check:
+            safe_browsing = stack.enter_context(
+                SafeBrowsing(
+                    safety.google_safe_browsing_api_key,
+                    cache,
+                    ttl=safety.cache_ttl,
+                    timeout=safety.timeout,
+                    fail_open=safety.fail_open,
+                    base_url=safety.base_url,
+                )
+            )
+        visitor = Visitor(
+            fetcher,
+            robots,
+            safe_browsing,
+            lambda url: store.pages.content(tool.id, url),
+            pacer=HostPacer(cache),
+            delay=crawl.delay_sec,
+            max_redirects=crawl.follow_redirects,
+        )
+        yield Crawler(
+            store,
+            tool.id,
+            visitor,
+            cache,
+            concurrency=crawl.concurrency,
+            respect_noindex=crawl.respect_robots_txt,
+            observer=observer,
+        )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bunko.stores.sql.database import INTEGER, REAL, TEXT, Database, decode_object, retried
-from bunko.types.outbox import DomainRule, OutboxEntry
+from bunko.types.records import DomainRule, OutboxEntry
 
 _COLUMNS = "key, bot, thread, position, request, created_at, state, attempts, answer"
 _TYPES = (TEXT, TEXT, TEXT, TEXT, TEXT, REAL, TEXT, INTEGER, TEXT)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
 
-from bunko.protocols.rows import Digest, Key, Row, RowPage
+from bunko.protocols.store import Digest, Key, Row, RowPage
 from bunko.stores.sql import marks
 from bunko.stores.sql.changes import SqlChanges, advance_generation, put_meta
 from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, placeholders, retried, retried_until_commit

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from bunko.errors import AccessDenied
-from bunko.evaluation.judge_access import JudgeAccess
+from bunko.evaluation.judge import JudgeAccess
 from bunko.evaluation.report_store import ReportStore
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.search import Name

@@ -13,7 +13,7 @@ from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.columns import Column, number, print_rows
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, print_stderr, replace_controls
 from bunko.interfaces.serialize_library import EmbedderFields
-from bunko.library.admin.embedder_status import (
+from bunko.library.admin.model_status import (
     ENGLISH_SENTENCE,
     JAPANESE_SENTENCE,
     OTHER_SENTENCE,
@@ -23,7 +23,7 @@ from bunko.library.admin.embedder_status import (
 from bunko.messages import translate
 
 if TYPE_CHECKING:
-    from bunko.library.admin.embedder_status import EmbedderTrial
+    from bunko.library.admin.model_status import EmbedderTrial
     from bunko.settings import Settings
 
 _COLUMNS = ("embedder", "state", "model", "install", "key", "description")
