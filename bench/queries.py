@@ -27,6 +27,28 @@ _QUESTIONS = {
     "mixed": ("server の設定を変更する command", "GitHub Actions で test を実行する", "passwordの暗号化とtoken"),
 }
 
+# Of each question, other wordings and a passage as it might stand in the answer.
+_WORDINGS = {
+    "データベースの障害から復旧する手順を教えてください": (
+        ("DB のリストアの手順", "障害のあとバックアップからデータを戻す方法", "データベース 復旧 作業手順書"),
+        "障害が起きたときは、まずデータベースを停止し、前日のバックアップから復元してから、更新の履歴を順に適用します。",
+    ),
+    "温泉旅館の料理について調べた資料はありますか": (
+        ("旅館で出る夕食の献立", "温泉宿の食事 調査", "和食と会席料理の報告"),
+        "調べた温泉旅館では、夕食に地元の野菜と魚を使った料理が並び、朝食には味噌汁と豆腐が出ます。",
+    ),
+    "which cache option do I need to configure for the server": (
+        ("server cache settings", "enable caching of responses in the config", "cache size and expiry parameter"),
+        "Set the cache option of the server to the number of seconds for which a response may be used again, and"
+        " restart the server so that the new configuration is read.",
+    ),
+}
+
+
+def worded_questions() -> dict[str, tuple[tuple[str, ...], str]]:
+    """Return questions, each with three other wordings and a passage; together they are five times as long."""
+    return _WORDINGS
+
 
 def one_word() -> dict[str, tuple[str, ...]]:
     """Return single words by kind; the rare ones are names that occur in a few chunks of a corpus of any size."""

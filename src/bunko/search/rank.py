@@ -197,7 +197,10 @@ def shown_scores(
         best = max(scores.lexical.values())
         # Without a word that can be counted, as for a single character, only the best row tells what is possible.
         highest = max(highest_possible_score(view, analysis, scores.lexical, request.ranking.k1), best) or 1.0
-    return {row: min(max(scores.final[row] / highest, 0.0), 1.0) for row in rows}
+    shown = {row: scores.final[row] / highest for row in rows}
+    if rows and (min(shown.values()) < 0 or max(shown.values()) > 1):
+        shown = {row: min(max(score, 0.0), 1.0) for row, score in shown.items()}
+    return shown
 
 
 def _fuse_adaptive(

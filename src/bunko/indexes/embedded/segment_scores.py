@@ -116,22 +116,18 @@ def _add_lists(words: Postings, posting_lists: list[PostingList], norms: npt.NDA
     """Return the scores of all rows by lists that are short in total."""
     if len(posting_lists) == 1:
         return _dense_scores(words, posting_lists[0], norms)
-    members: list[PostingList] = []
-    groups: list[tuple[int, int]] = []  # where the rows of groups begin and end
-    length = 0
-    for posting_list in posting_lists:
-        end = length + posting_list.end - posting_list.begin
-        if posting_list.members:
-            members += posting_list.members
-            groups.append((length, end))
-        else:
-            members.append(posting_list)
-        length = end
+    members = [member for posting_list in posting_lists for member in posting_list.members or (posting_list,)]
     rows, scores = _score_lists(words, members, norms)
-    for begin, end in groups:
-        _keep_highest(rows[begin:end], scores[begin:end], len(norms))
-    total = np.zeros(len(norms), np.float32)
-    np.add.at(total, rows, scores)
+    total, group_scores = np.zeros((2, len(norms)), np.float32)
+    end = 0
+    for posting_list in posting_lists:
+        begin, end = end, end + posting_list.end - posting_list.begin
+        if posting_list.members:
+            group_scores.fill(0)
+            np.maximum.at(group_scores, rows[begin:end], scores[begin:end])
+            total += group_scores
+        else:
+            np.add.at(total, rows[begin:end], scores[begin:end])
     return total
 
 
@@ -148,16 +144,6 @@ def _repeat_max_scores(posting_lists: Sequence[PostingList]) -> Scores:
     """Return the maximum score of its list for each posting."""
     lengths = [posting_list.end - posting_list.begin for posting_list in posting_lists]
     return np.array([posting_list.max_score for posting_list in posting_lists], np.float32).repeat(lengths)
-
-
-def _keep_highest(rows: Rows, scores: Scores, row_count: int) -> None:
-    """Replace the scores of rows that are in several lists of a group: by the highest in one of them, and 0 else."""
-    highest, last = np.zeros(row_count, np.float32), np.empty(row_count, np.intp)
-    np.maximum.at(highest, rows, scores)
-    positions = np.arange(len(rows))
-    last[rows] = positions
-    scores[:] = highest[rows]
-    scores[last[rows] != positions] = 0
 
 
 def _add_list(

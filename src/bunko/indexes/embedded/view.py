@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,8 +53,7 @@ class EmbeddedView(Snapshot):
     def chunk_ids(self, rows: Sequence[int]) -> list[int]:
         """Return the chunk ids of rows."""
         with self._reading:
-            locate, views = self.locate, self.views
-            return [views[view].segment.chunk_ids.item(position) for view, position in map(locate, rows)]
+            return self._values([view.segment.chunk_ids for view in self.views], rows)
 
     def rows_of(self, chunk_ids: Sequence[int]) -> list[int]:
         """Return the rows of those of these chunks that are alive, in the same order."""
@@ -70,8 +69,7 @@ class EmbeddedView(Snapshot):
     def tie_order(self, rows: Sequence[int]) -> list[int]:
         """Return the sort keys of rows among equal scores."""
         with self._reading:
-            locate, views = self.locate, self.views
-            return [views[view].segment.order.item(position) for view, position in map(locate, rows)]
+            return self._values([view.segment.order for view in self.views], rows)
 
     def rank(
         self, terms: Sequence[QueryTerm], k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
@@ -128,6 +126,13 @@ class EmbeddedView(Snapshot):
         """Return for each row its sentence with the highest cosine."""
         with self._reading:
             return sentences.best_sentences(self, vector, rows)
+
+    def _values(self, columns: Sequence[npt.NDArray[Any]], rows: Sequence[int]) -> list[int]:
+        """Return the value of each row in a column of its segment."""
+        if len(columns) == 1:
+            values: list[int] = columns[0][np.array(rows, np.intp)].tolist()
+            return values
+        return [columns[view_index].item(position) for view_index, position in map(self.locate, rows)]
 
     def _masks_of(self, where: tuple[int, ...] | None) -> Masks:
         """Return which rows may be returned; the last filter is cached, because both arms of a search need it."""
