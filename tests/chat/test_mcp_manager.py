@@ -112,7 +112,7 @@ def test_a_server_that_writes_without_end_costs_its_own_tools_only() -> None:
 
 
 def test_a_server_that_writes_without_end_while_it_runs_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bunko.interfaces.chat.stdio_transport.MAX_MESSAGE_BYTES", 3_000_000)
+    monkeypatch.setattr("bunko.interfaces.chat.server_connection.MAX_MESSAGE_BYTES", 3_000_000)
 
     async def test() -> None:
         async with managed(scripted()) as manager:

@@ -12,9 +12,9 @@ from starlette.responses import Response, StreamingResponse
 
 from bunko.errors import AccessDenied, BunkoError
 from bunko.interfaces.api import problems
-from bunko.interfaces.api.docs_page import FIXED_PAGES
 from bunko.interfaces.api.endpoint import Call, Endpoint, find_endpoint
 from bunko.interfaces.api.events import EventFeed
+from bunko.interfaces.api.openapi import FIXED_PAGES
 from bunko.interfaces.api.problems import RequestError, error_status, problem_of
 from bunko.interfaces.api.requests import parse_body, parse_query, read_body
 from bunko.interfaces.api.routes import all_endpoints

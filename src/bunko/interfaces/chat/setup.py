@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bunko.interfaces.chat.builtin_server import BuiltinServer
 from bunko.interfaces.chat.consent import Approve, is_allowed, refuse
 from bunko.interfaces.chat.conversation import ChatLimits
 from bunko.interfaces.chat.mcp_manager import MCPManager, connect_servers
 from bunko.interfaces.chat.server_config import ServerConfig, ServerConfigs, load_server_configs
 from bunko.interfaces.chat.server_connection import has_client
-from bunko.interfaces.chat.servers import ToolServer
+from bunko.interfaces.chat.servers import BuiltinServer, ToolServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.opening.paths import LibraryPaths, user_config_folder

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from bunko.errors import BunkoError
-from bunko.interfaces.mcp.announcements import Announcements, Listener
 from bunko.interfaces.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -21,7 +22,6 @@ from bunko.interfaces.mcp.messages import (
     optional_text_param,
     text_param,
 )
-from bunko.interfaces.mcp.progress import ProgressReports
 from bunko.interfaces.mcp.protocol import (
     LISTEN_METHOD,
     STATELESS_VERSIONS,
@@ -37,6 +37,104 @@ from bunko.runtime.package_errors import find_package_error
 from bunko.types import Tool
 from bunko.types.access import Caller
 from bunko.version import __version__
+
+
+class Listener:
+    """The notifications that one client wants and has not got yet."""
+
+    def __init__(self, methods: Collection[str]) -> None:
+        self._methods = frozenset(methods)
+        self._waiting: dict[str, None] = {}  # in the order in which they came
+        self._is_filled = asyncio.Event()
+
+    def note(self, method: str) -> None:
+        """Remember a notification, unless it waits already: it only says that something is to be listed again."""
+        if method in self._methods:
+            self._waiting[method] = None
+            self._is_filled.set()
+
+    async def next(self) -> str:
+        """Return the next notification, waiting for it if necessary."""
+        while not self._waiting:
+            self._is_filled.clear()
+            await self._is_filled.wait()
+        method = next(iter(self._waiting))
+        del self._waiting[method]
+        return method
+
+
+class Announcements:
+    """All clients that listen to a server."""
+
+    def __init__(self) -> None:
+        self._listeners: set[Listener] = set()
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    @contextmanager
+    def listen(self, methods: Collection[str]) -> Iterator[Listener]:
+        """Listen as long as the block runs."""
+        listener = Listener(methods)
+        self._listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.discard(listener)
+
+    def announce(self, method: str) -> None:
+        """Let all know who want to."""
+        for listener in self._listeners:
+            listener.note(method)
+
+
+MIN_SECONDS = 0.2  # between two reports
+_MAX_WAITING_REPORTS = 16  # more are dropped: the client reads slowly
+
+
+class ProgressReports:
+    """The reports of one call, from its thread to its client; most calls have none, so the first starts the sending."""
+
+    def __init__(self, send: Callable[[float, float, str], Awaitable[None]]) -> None:
+        self._send, self._loop, self._last_report, self._last_done = send, asyncio.get_running_loop(), 0.0, -1.0
+        self._waiting: deque[tuple[float, float, str]] = deque()
+        self._sender: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def report(self, done: float, total: float, message: str) -> None:
+        """Report from the thread of the call; it never waits. MCP allows only numbers that grow."""
+        now = time.monotonic()
+        if done > self._last_done and (now - self._last_report >= MIN_SECONDS or done == total):
+            self._last_report, self._last_done = now, done
+            with suppress(RuntimeError):  # the server has ended
+                self._loop.call_soon_threadsafe(self._put, (done, total, message))
+
+    def _put(self, report: tuple[float, float, str]) -> None:
+        if self._is_closed or len(self._waiting) >= _MAX_WAITING_REPORTS:
+            return
+        self._waiting.append(report)
+        if self._sender is None or self._sender.done():
+            self._sender = self._loop.create_task(self._send_all())
+
+    async def _send_all(self) -> None:
+        while self._waiting:
+            try:
+                await self._send(*self._waiting.popleft())
+            except Exception:  # the client has gone; the call ends by itself
+                _log.debug("A progress report was not sent", exc_info=True)
+
+    async def send_waiting(self) -> None:
+        """Take no more reports, and send those that wait."""
+        self._is_closed = True
+        if self._sender is not None:
+            await self._sender
+
+    def stop(self) -> None:
+        """Send nothing more: the call was cancelled."""
+        self._is_closed = True
+        if self._sender is not None:
+            self._sender.cancel()
+
 
 _log = logging.getLogger("bunko.mcp")
 

@@ -12,7 +12,6 @@ from bunko.errors import UnknownName
 from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.serialize import MAX_TAGS, readable_address, resource_address
 from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
-from bunko.interfaces.tools.params import MAX_TEXT_CHARS, Param
 from bunko.interfaces.tools.search_tool import (
     CURSOR_PARAM,
     DATE_PARAMS,
@@ -25,9 +24,11 @@ from bunko.interfaces.tools.search_tool import (
 from bunko.interfaces.tools.tool import (
     INTEGER,
     LIST_TOOL_NAME,
+    MAX_TEXT_CHARS,
     READ_TOOL_NAME,
     STRING,
     DocumentLink,
+    Param,
     ToolCall,
     ToolDefinition,
     ToolReply,

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bunko.errors import AccessDenied, BunkoError
 from bunko.interfaces.text import single_line
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
-from bunko.interfaces.tools.params import validate_arguments
-from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
+from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply, validate_arguments
 from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_toolsets
 from bunko.library.rights.audit import local_caller
 from bunko.text.hidden_chars import remove_hidden_chars

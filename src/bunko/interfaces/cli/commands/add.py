@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from bunko.interfaces.cli.commands.audit import record_command
+from bunko.interfaces.cli.commands.import_tools import problem_lines, summary_line
 from bunko.interfaces.cli.commands.web import report_problems, result_to_dict
 from bunko.interfaces.cli.options import TEXT_PATH, SharedOptions, complete_tool_names, library_options
-from bunko.interfaces.cli.terminal.import_report import problem_lines, summary_line
 from bunko.interfaces.cli.terminal.printing import escape_controls, print_json, print_labelled, print_stderr, say
 from bunko.interfaces.cli.terminal.progress import show_fetch_progress, show_import_progress
 from bunko.interfaces.serialize import report_to_dict

@@ -12,8 +12,8 @@ import click
 
 from bunko.embedders import DEFAULT_PROVIDER, builtin_providers
 from bunko.interfaces.cli.commands.audit import record_command
+from bunko.interfaces.cli.commands.import_tools import problem_lines
 from bunko.interfaces.cli.options import PATH, SharedOptions, shared_options
-from bunko.interfaces.cli.terminal.import_report import problem_lines
 from bunko.interfaces.cli.terminal.printing import confirm, print_json, print_stderr, replace_controls
 from bunko.interfaces.cli.terminal.progress import show_import_progress
 from bunko.interfaces.serialize import report_to_dict

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from bunko.interfaces.cli.terminal.columns import Column, display_path, format_age, local_time, number
 from bunko.interfaces.cli.terminal.printing import escape_controls
-from bunko.interfaces.cli.terminal.rows import cell_width
 from bunko.interfaces.cli.terminal.status_text import (
     embedder_usage,
     index_text,
@@ -26,7 +25,7 @@ from bunko.interfaces.cli.terminal.status_text import (
     tool_remarks,
     unused_lines,
 )
-from bunko.interfaces.cli.terminal.tables import new_console, plain_text, print_message, show_table
+from bunko.interfaces.cli.terminal.tables import cell_width, new_console, plain_text, print_message, show_table
 from bunko.interfaces.text import format_count, format_size
 from bunko.library.tools.assistant_names import shown_name
 from bunko.messages import translate

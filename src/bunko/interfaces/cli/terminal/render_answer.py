@@ -26,8 +26,15 @@ from bunko.interfaces.answers import (
 from bunko.interfaces.chat.answering import format_call
 from bunko.interfaces.chat.conversation import ChatEvents, Confirm
 from bunko.interfaces.cli.terminal.printing import escape_controls, is_terminal, replace_controls
-from bunko.interfaces.cli.terminal.rows import Row, cell_width, wrap_rows
-from bunko.interfaces.cli.terminal.tables import new_console, print_message, shorten_path, shorten_text
+from bunko.interfaces.cli.terminal.tables import (
+    Row,
+    cell_width,
+    new_console,
+    print_message,
+    shorten_path,
+    shorten_text,
+    wrap_rows,
+)
 from bunko.interfaces.result_fields import Tools, source_link
 from bunko.messages import translate
 

@@ -11,8 +11,17 @@ from rich.text import Text
 
 from bunko.interfaces.cli.terminal.columns import format_age
 from bunko.interfaces.cli.terminal.printing import escape_controls, replace_controls
-from bunko.interfaces.cli.terminal.rows import best_window, cell_width, join_paragraphs, wrap_rows
-from bunko.interfaces.cli.terminal.tables import new_console, plain_text, print_message, shorten_path, shorten_text
+from bunko.interfaces.cli.terminal.tables import (
+    best_window,
+    cell_width,
+    join_paragraphs,
+    new_console,
+    plain_text,
+    print_message,
+    shorten_path,
+    shorten_text,
+    wrap_rows,
+)
 from bunko.interfaces.result_fields import (
     Tools,
     body_text,
@@ -28,7 +37,7 @@ from bunko.search.passages import PARTIAL_EXTRACTS, snippet_terms
 from bunko.text.snippets import TermMatch, find_matches, find_sentence
 
 if TYPE_CHECKING:
-    from bunko.interfaces.cli.terminal.rows import Row
+    from bunko.interfaces.cli.terminal.tables import Row
     from bunko.library.searching.page import Page
     from bunko.search.paging import PageItem
     from bunko.text.snippets import SnippetTerms

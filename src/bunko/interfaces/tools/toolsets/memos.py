@@ -16,12 +16,12 @@ from bunko.interfaces.text import (
     wrap_excerpt,
 )
 from bunko.interfaces.tools import search_tool
-from bunko.interfaces.tools.answers import document_links
-from bunko.interfaces.tools.params import Param
+from bunko.interfaces.tools.search_tool import document_links
 from bunko.interfaces.tools.tool import (
     ARRAY,
     OBJECT,
     DocumentLink,
+    Param,
     ToolCall,
     ToolDefinition,
     ToolReply,
