@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.routing import Router
 from uvicorn.server import ServerState
 
-from bunko.interfaces.chat.server_connection import transport_of
+from bunko.interfaces.chat.mcp_client import transport_of
 from bunko.interfaces.http.app import build_server
 from bunko.interfaces.http.connections import LimitedConnection
 from bunko.interfaces.http.guards import LOGGERS

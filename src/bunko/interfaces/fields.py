@@ -50,7 +50,17 @@ class Fields:
     def __get_pydantic_core_schema__(cls, _: Any, handler: _Function) -> Any:
         """Describe the class to pydantic, which only the API imports."""
         if cls not in _typed_dicts:
-            _typed_dicts[cls] = _typed_dict(cls)
+            # Commands write JSON without pydantic, which takes no TypedDict of `typing` before Python 3.12.
+            from typing_extensions import TypedDict
+
+            types, build = get_type_hints(cls, include_extras=True), cast("Any", TypedDict)
+            fields = {
+                name: NotRequired[types[name]] if origin.is_optional else types[name]
+                for name, origin in _origins(cls).items()
+            }
+            description = build(cls.__name__, fields)
+            description.__doc__, description.__module__ = cls.__doc__, cls.__module__
+            _typed_dicts[cls] = description
         return handler(_typed_dicts[cls])
 
 
@@ -89,17 +99,3 @@ def _conversion(hint: Any) -> _Function | None:
     if get_origin(hint) is dict and within is not None:
         return lambda values: {key: within(value) for key, value in values.items()}
     return within
-
-
-def _typed_dict(shape: type[Fields]) -> Any:
-    # Commands write JSON without pydantic, which takes no TypedDict of `typing` before Python 3.12.
-    from typing_extensions import TypedDict
-
-    types, build = get_type_hints(shape, include_extras=True), cast("Any", TypedDict)
-    fields = {
-        name: NotRequired[types[name]] if origin.is_optional else types[name]
-        for name, origin in _origins(shape).items()
-    }
-    description = build(shape.__name__, fields)
-    description.__doc__, description.__module__ = shape.__doc__, shape.__module__
-    return description

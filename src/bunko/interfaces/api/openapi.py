@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from html import escape
 from http import HTTPStatus
@@ -66,7 +66,13 @@ def _describe(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
         "operationId": endpoint.answer.__name__,
         "summary": summary.partition("\n")[0].rstrip("."),
         "tags": [endpoint.segments[0]],
-        "parameters": [*_path_parameters(endpoint), *_query_parameters(endpoint)],
+        "parameters": [
+            *[
+                {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+                for name in endpoint.path_names
+            ],
+            *_query_parameters(endpoint),
+        ],
         "responses": _responses(endpoint, schemas),
     }
     if "\n" in summary:
@@ -75,13 +81,6 @@ def _describe(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
         is_required = any(field.is_required() for field in endpoint.body.model_fields.values())
         operation["requestBody"] = {"required": is_required, "content": {_JSON: {"schema": schemas[endpoint.body]}}}
     return operation
-
-
-def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-        for name in endpoint.path_names
-    ]
 
 
 def _query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
@@ -170,7 +169,11 @@ def _section(api: Mapping[str, Any], path: str, method: str, operation: Mapping[
     parameters = [(item["name"], item["in"], item["schema"], item.get("description", ""), item["required"])
                   for item in operation["parameters"]]  # fmt: skip
     if body := operation.get("requestBody"):
-        parameters += _body_fields(api, body["content"]["application/json"]["schema"])
+        schema = _resolve(api, body["content"]["application/json"]["schema"])
+        parameters += [
+            (name, "body", field, field.get("description", ""), name in schema.get("required", ()))
+            for name, field in schema.get("properties", {}).items()
+        ]
     rows = "".join(
         f"<tr><th scope=row><code>{escape(name)}</code></th><td>{place}{', required' if is_required else ''}</td>"
         f"<td>{escape(_type_name(api, schema))}</td><td>{escape(text)}</td></tr>"
@@ -189,12 +192,6 @@ def _section(api: Mapping[str, Any], path: str, method: str, operation: Mapping[
         f'<section id="{operation["operationId"]}"><h2><code>{method} {escape(path)}</code></h2><p>{text}</p>'
         f"{table}{replies}</section>"
     )
-
-
-def _body_fields(api: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, str, bool]]:
-    resolved = _resolve(api, schema)
-    for name, field in resolved.get("properties", {}).items():
-        yield name, "body", field, field.get("description", ""), name in resolved.get("required", ())
 
 
 def _resolve(api: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:

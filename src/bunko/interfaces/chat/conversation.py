@@ -282,7 +282,17 @@ class Conversation:
         self, messages: list[Message], offered: Mapping[str, OfferedTool], events: ChatEvents, reply: ChatReply
     ) -> None:
         """Let the model call tools until it answers or a limit is reached."""
-        schemas = [_function_schema(tool) for tool in offered.values()]
+        schemas = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.tool.description,
+                    "parameters": dict(tool.tool.input_schema) or {"type": "object", "properties": {}},
+                },
+            }
+            for tool in offered.values()
+        ]
         known_calls: set[tuple[str, str]] = set()
 
         def on_text(text: str) -> None:
@@ -406,11 +416,3 @@ def _limit_notice(setting: str) -> str:
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _function_schema(tool: OfferedTool) -> dict[str, Any]:
-    parameters = dict(tool.tool.input_schema) or {"type": "object", "properties": {}}
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.tool.description, "parameters": parameters},
-    }

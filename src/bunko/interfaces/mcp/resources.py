@@ -33,7 +33,10 @@ def list_resources(library: LibraryAccess, cursor: str | None) -> dict[str, Any]
         after_uri = ""
         page += [_resource(names[tool.name], document) for document in documents]
         if len(page) == PAGE_SIZE:
-            return {"resources": page, "nextCursor": _encode_cursor(index, documents[-1].uri)}
+            return {
+                "resources": page,
+                "nextCursor": base64.urlsafe_b64encode(f"{index}\0{documents[-1].uri}".encode()).decode(),
+            }
     return {"resources": page}
 
 
@@ -88,10 +91,6 @@ def read_resource(library: LibraryAccess, address: str, *, is_stateless: bool) -
     message = f"Unknown document {address[:200]}. List the resources to see all documents."
     code = INVALID_PARAMS if is_stateless else _RESOURCE_NOT_FOUND
     raise ProtocolError(code, message, {"uri": address})
-
-
-def _encode_cursor(tool_index: int, uri: str) -> str:
-    return base64.urlsafe_b64encode(f"{tool_index}\0{uri}".encode()).decode()
 
 
 def _decode_cursor(cursor: str | None) -> tuple[int, str]:

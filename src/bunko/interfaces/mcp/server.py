@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from typing import Any
 
 from bunko.errors import BunkoError
+from bunko.interfaces import mcp
 from bunko.interfaces.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -322,24 +323,20 @@ class BunkoServer:
             )
 
     async def _list_resources(self, call: Call) -> dict[str, Any]:
-        from bunko.interfaces.mcp import resources
-
         cursor = optional_text_param(call.params, "cursor")
         if self._known_generation is None:
             self._known_generation = await self._listings.run(lambda: self._registry.library().storage.generation())
-        return await self._listings.run(lambda: resources.list_resources(self._registry.access(call.caller), cursor))
+        return await self._listings.run(
+            lambda: mcp.resources.list_resources(self._registry.access(call.caller), cursor)
+        )
 
     async def _list_templates(self, call: Call) -> dict[str, Any]:
-        from bunko.interfaces.mcp import resources
-
-        return resources.list_resource_templates()
+        return mcp.resources.list_resource_templates()
 
     async def _read_resource(self, call: Call) -> dict[str, Any]:
-        from bunko.interfaces.mcp import resources
-
         address, is_stateless = text_param(call.params, "uri"), call.is_stateless
         return await self._calls.run(
-            lambda: resources.read_resource(self._registry.access(call.caller), address, is_stateless=is_stateless)
+            lambda: mcp.resources.read_resource(self._registry.access(call.caller), address, is_stateless=is_stateless)
         )
 
 

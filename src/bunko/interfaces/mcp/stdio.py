@@ -170,7 +170,10 @@ class LineWriter:
         if not self._readiness.poll(0):
             raise BlockingIOError
         # A pipe that is ready takes this much, and one that is empty all that it holds.
-        size = self._capacity if self._capacity and not _count_unread(self._descriptor) else select.PIPE_BUF
+        unread = array("i", [0])
+        if self._capacity:
+            fcntl.ioctl(self._descriptor, termios.FIONREAD, unread)
+        size = self._capacity if self._capacity and not unread[0] else select.PIPE_BUF
         return os.write(self._descriptor, data[:size])
 
     def close(self) -> None:
@@ -311,12 +314,6 @@ def _is_socket(descriptor: int) -> bool:
 def _pipe_capacity(descriptor: int) -> int:
     """Return how many bytes a pipe holds, 0 where the system does not say it."""
     return int(fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)) if sys.platform == "linux" else 0
-
-
-def _count_unread(descriptor: int) -> int:
-    count = array("i", [0])
-    fcntl.ioctl(descriptor, termios.FIONREAD, count)
-    return count[0]
 
 
 _log = logging.getLogger("bunko.mcp")

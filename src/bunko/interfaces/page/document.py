@@ -96,6 +96,8 @@ def show_document(
     shown_lines = [shower.show(index, text) for index, text in enumerate(text_lines[start:end], start)]
     parameters = {"hit": hit, "q": terms}
     part_size = max(end - start, 1)
+    file = document_file(tool, document.uri) if library.caller.rights.can_write(tool.name) else None
+    is_text = document.media_type.startswith("text/") and document.media_type != "text/html"
     return {
         "tool": single_line(tool.name),
         "uri": single_line(document.uri),
@@ -126,7 +128,11 @@ def show_document(
         "outline": _outline_links(tool, document, parameters),
         "api_path": document_address(tool.name, document.uri).replace("/documents/", "/api/v1/documents/", 1),
         "line": hit_range[0] if hit_range else first_line,
-        "editor_link": _editor_link(library, tool, document, hit_range[0] if hit_range else 1),
+        "editor_link": (
+            f"vscode://file{file.as_uri().removeprefix('file://')}:{hit_range[0] if hit_range else 1}"
+            if file and is_text
+            else ""
+        ),
         "web_address": document.uri
         if tool.kind == "web" and document.uri.lower().startswith(("http://", "https://"))
         else "",
@@ -233,10 +239,3 @@ def _headings(document: StoredDocument) -> tuple[OutlineHeading, ...]:
             _cached_headings.clear()
         headings = _cached_headings[key] = tuple(outline(document))
     return headings
-
-
-def _editor_link(library: LibraryAccess, tool: Tool, document: StoredDocument, line: int) -> str:
-    """Return an address that opens the file in an editor; empty if the caller may not know where it is."""
-    file = document_file(tool, document.uri) if library.caller.rights.can_write(tool.name) else None
-    is_text = document.media_type.startswith("text/") and document.media_type != "text/html"
-    return f"vscode://file{file.as_uri().removeprefix('file://')}:{line}" if file and is_text else ""

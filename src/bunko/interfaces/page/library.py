@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from bunko.interfaces.tools.jobs import Job
     from bunko.library.admin.status import LengthDistribution, ToolDetails, ToolStatus
     from bunko.library.rights.access import LibraryAccess
-    from bunko.types import Problem
 
 MAX_FAILURES = 100  # that are listed
 _SHOWN_JOBS = 8
@@ -66,6 +65,17 @@ def time_values(timestamp: str | None, like: datetime) -> dict[str, str] | None:
 def tool_values(request: Request, status: ToolStatus, local_time: datetime, *, can_write: bool) -> dict[str, Any]:
     """Return what is always visible of a tool."""
     tool = status.tool
+    remarks = []  # names of texts about what is not as it should be, each with a value
+    if status.source_state not in ("ok", "elsewhere"):
+        remarks.append((f"library.source_{status.source_state}", ""))
+    if status.import_state != "done":
+        remarks.append((f"library.import_{status.import_state}", ""))
+    if status.rebuild_documents is not None:
+        remarks.append(("library.rebuild_unfinished", f"{status.rebuild_documents:,}"))
+    if status.index.problem:
+        remarks.append(("library.index_problem", say(request, status.index.problem)))
+    elif status.index.pending:
+        remarks.append(("library.index_behind", f"{status.index.pending:,}"))
     return {
         "name": tool.name,
         "label": single_line(tool.name),
@@ -79,25 +89,9 @@ def tool_values(request: Request, status: ToolStatus, local_time: datetime, *, c
         "chunks": f"{status.totals.chunks:,}",
         "size": format_size(status.bytes),
         "imported": time_values(tool.imported_at, local_time),
-        "remarks": list(_remarks(request, status)),
+        "remarks": remarks,
         "failure_count": sum(problem.files for problem in status.problems if not problem.is_empty),
     }
-
-
-def _remarks(request: Request, status: ToolStatus) -> list[tuple[str, str]]:
-    """Return the names of texts about what is not as it should be, each with a value."""
-    remarks = []
-    if status.source_state not in ("ok", "elsewhere"):
-        remarks.append((f"library.source_{status.source_state}", ""))
-    if status.import_state != "done":
-        remarks.append((f"library.import_{status.import_state}", ""))
-    if status.rebuild_documents is not None:
-        remarks.append(("library.rebuild_unfinished", f"{status.rebuild_documents:,}"))
-    if status.index.problem:
-        remarks.append(("library.index_problem", say(request, status.index.problem)))
-    elif status.index.pending:
-        remarks.append(("library.index_behind", f"{status.index.pending:,}"))
-    return remarks
 
 
 def details_values(request: Request, details: ToolDetails, local_time: datetime) -> dict[str, Any]:
@@ -139,7 +133,15 @@ def details_values(request: Request, details: ToolDetails, local_time: datetime)
             (
                 name,
                 f"{sum(problem.files for problem in problems):,}",
-                [_problem_values(request, problem) for problem in problems[:MAX_FAILURES]],
+                [
+                    {
+                        "path": single_line(problem.uri),
+                        "reason": [
+                            single_line(say(request, line)) for line in problem.reason.splitlines() if line.strip()
+                        ],
+                    }
+                    for problem in problems[:MAX_FAILURES]
+                ],
                 max(0, len(problems) - MAX_FAILURES),
             )
             for name, problems in (("failures", failures), ("left_out", left_out))
@@ -164,13 +166,6 @@ def _length_histogram(lengths: LengthDistribution, *, width: int = 240, height: 
         )  # fmt: skip
     first, last = lengths.bins[0].low, lengths.bins[-1].high + 1
     return Histogram(width, height, bars, round((lengths.median - first) / (last - first) * width, 1))
-
-
-def _problem_values(request: Request, problem: Problem) -> dict[str, Any]:
-    return {
-        "path": single_line(problem.uri),
-        "reason": [single_line(say(request, line)) for line in problem.reason.splitlines() if line.strip()],
-    }
 
 
 def job_values(request: Request, jobs: Sequence[Job]) -> list[dict[str, Any]]:
@@ -234,7 +229,10 @@ class LibraryPage(PageView):
         values |= view_values(library)
         values["can_add_folder"] = can_change and rights.writes_all and library.caller.is_owner
         values["can_pick_folder"] = is_local_user(request)
-        values["can_add_web"] = can_change and _may_add_pages(library)
+        values["can_add_web"] = False
+        with suppress(AccessDenied):
+            library.web.check_add()
+            values["can_add_web"] = can_change
         return render(request, "library.html", values, script_sections=["library"])
 
 
@@ -243,10 +241,3 @@ def view_values(library: LibraryAccess) -> dict[str, Any]:
     rights = library.caller.rights
     views = ["descriptions", *(["models"] if rights.reads_all else []), *(["settings"] if rights.writes_all else [])]
     return {"views": [("/library", "tools"), *((f"/library/{view}", view) for view in views)]}
-
-
-def _may_add_pages(library: LibraryAccess) -> bool:
-    with suppress(AccessDenied):
-        library.web.check_add()
-        return True
-    return False

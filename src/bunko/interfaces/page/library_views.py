@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from bunko.library.admin.model_status import ModelStatus, RerankerStatus
     from bunko.library.rights.access import LibraryAccess
-    from bunko.library.tools.routing import Route
     from bunko.local_models.catalogue import Purpose
 
 
@@ -43,27 +42,26 @@ class DescriptionsPage(PageView):
             "accuracy": report.accuracy,
             "right": f"{right:g}",
             "matched": matched,
-            "routes": [_route_values(route, descriptions) for route in report.routes],
+            "routes": [
+                {
+                    "name": single_line(route.tool),
+                    "address": _address(route.tool),
+                    "description": descriptions.get(route.tool, ""),
+                    "questions": route.questions,
+                    "share": round(100 * route.share) if route.questions else None,
+                    "lost": [
+                        (single_line(other), count, [single_line(question) for question in route.examples[other]])
+                        for other, count in route.lost_to.most_common()
+                    ],
+                }
+                for route in report.routes
+            ],
             "warnings": [
                 (single_line(say(request, warning.message)), [_address(name) for name in warning.tools])
                 for warning in report.warnings
             ],
         }
         return render(request, "library_descriptions.html", values | view_values(library))
-
-
-def _route_values(route: Route, descriptions: dict[str, str]) -> dict[str, object]:
-    return {
-        "name": single_line(route.tool),
-        "address": _address(route.tool),
-        "description": descriptions.get(route.tool, ""),
-        "questions": route.questions,
-        "share": round(100 * route.share) if route.questions else None,
-        "lost": [
-            (single_line(other), count, [single_line(question) for question in route.examples[other]])
-            for other, count in route.lost_to.most_common()
-        ],
-    }
 
 
 def _address(tool: str) -> str:

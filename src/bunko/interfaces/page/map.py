@@ -45,8 +45,13 @@ class MapPage(PageView):
         }  # fmt: skip
         status = 200
         try:
-            if any(tool.active for tool in library.tools()):
-                values |= _find(library, query) if query else _list(library, parameters.get("cursor", ""))
+            has_tools = any(tool.active for tool in library.tools())
+            if has_tools and query:
+                page = library.page(SearchRequest(query, top_k=_LISTED, per_document=1, extract="chunk"))
+                hits = [item.passage.hit for item in page.results]
+                values["documents"] = [_entry(hit.tool, hit.uri, hit.title, hit.date, query) for hit in hits]
+            elif has_tools:
+                values |= _list(library, parameters.get("cursor", ""))
         except BunkoError as error:
             values["error"], status = error_values(request, error, library), error_status(error)
         return render(request, "map.html", values, status=status, script_sections=("map",))
@@ -62,12 +67,6 @@ def _list(library: LibraryAccess, cursor: str) -> dict[str, Any]:
         "total": listing.total,
         "next_address": f"/map?{next_query}" if listing.next_cursor else "",
     }
-
-
-def _find(library: LibraryAccess, query: str) -> dict[str, Any]:
-    page = library.page(SearchRequest(query, top_k=_LISTED, per_document=1, extract="chunk"))
-    hits = [item.passage.hit for item in page.results]
-    return {"documents": [_entry(hit.tool, hit.uri, hit.title, hit.date, query) for hit in hits]}
 
 
 def _entry(tool: str, uri: str, title: str, date: str, query: str = "") -> dict[str, str]:

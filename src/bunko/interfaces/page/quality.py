@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.errors import AccessDenied
 from bunko.evaluation.judge_access import JudgeAccess, JudgedHit
-from bunko.evaluation.report_store import FOLDER, ReportStore, StoredReport
+from bunko.evaluation.report_store import FOLDER, ReportStore
 from bunko.interfaces.api.routes.quality import report_store
 from bunko.interfaces.page.answering import PageView
 from bunko.interfaces.page.library import time_values
@@ -23,8 +23,6 @@ from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.text.snippets import SnippetTerms
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
 
 _MAX_MEASURES, _MAX_QUERIES, _MAX_VALUES = 30, 20, 60
 COLOURS = 4
+_MAX_LABELS = 6  # of the values of a setting
 # Of the pictures of sweeps, in the units of their viewBox.
 _WIDTH, _HEIGHT = 320, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 10, 26
@@ -179,7 +178,9 @@ def _curve(name: str, rows: list[tuple[Any, float, float | None]], now: Any) -> 
         for line, score in zip(lines, both, strict=True):
             if score is not None:
                 line.append((x_of(place), y_of(score), f"{_text(value)}: {score:.4f}"))
-    labelled = _spread(range(len(rows)), 6)
+    # At most six, spread evenly, the first and the last among them.
+    count = min(len(rows), _MAX_LABELS)
+    labelled = [round(number * (len(rows) - 1) / max(count - 1, 1)) for number in range(count)]
     current = _number(now) if is_numeric else None
     is_inside = current is not None and places[0] <= current <= places[-1]
     return Curve(
@@ -188,14 +189,6 @@ def _curve(name: str, rows: list[tuple[Any, float, float | None]], now: Any) -> 
         [Tick(y_of(score), f"{score:.3f}") for score in (low + margin, (low + high) / 2, high - margin)],
         x_of(current) if is_inside and current is not None else None,
     )  # fmt: skip
-
-
-def _spread(indexes: range, count: int) -> list[int]:
-    """Return at most `count` of some indexes, spread evenly, the first and the last among them."""
-    if len(indexes) <= count:
-        return list(indexes)
-    step = (len(indexes) - 1) / (count - 1)
-    return [round(number * step) for number in range(count)]
 
 
 def facts(values: Any) -> Iterator[tuple[str, str]]:
@@ -238,7 +231,18 @@ class QualityPage(PageView):
         reports, local_time = store.all() if store else [], library.readable.local_time()
         report_id = request.query_params.get("report", "") or (reports[0].id if reports else "")
         values: dict[str, Any] = {
-            "reports": [_listed(report, local_time) for report in reports],
+            "reports": [
+                {
+                    "id": report.id,
+                    "kind": report.kind,
+                    "name": single_line(report.name),
+                    "queries": report.queries,
+                    "created": time_values(report.created_at, local_time),
+                    "measure": single_line(report.measure),
+                    "score": report.score,
+                }
+                for report in reports
+            ],
             "chosen": report_id,
             "report": _report_values(store, report_id) if store and report_id else None,
             "can_see": store is not None,
@@ -246,18 +250,6 @@ class QualityPage(PageView):
             "can_judge": not self.registry.is_read_only and bool(JudgeAccess(library).tools()),
         }
         return render(request, "quality.html", values)
-
-
-def _listed(report: StoredReport, local_time: datetime) -> dict[str, Any]:
-    return {
-        "id": report.id,
-        "kind": report.kind,
-        "name": single_line(report.name),
-        "queries": report.queries,
-        "created": time_values(report.created_at, local_time),
-        "measure": single_line(report.measure),
-        "score": report.score,
-    }
 
 
 def _report_values(store: ReportStore, report_id: str) -> dict[str, Any]:

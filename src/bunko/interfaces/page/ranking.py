@@ -11,6 +11,8 @@ from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse
 
 from bunko.errors import BunkoError, UnknownName
+from bunko.evaluation.judge import default_file
+from bunko.evaluation.settings_change import build_meter
 from bunko.interfaces.page.answering import PageView, error_page
 from bunko.interfaces.page.query import PageQuery, parse_page_query
 from bunko.interfaces.page.rendering import render
@@ -119,9 +121,6 @@ def measure_change(
     whole_library: Library, library: LibraryAccess, tool: Tool, options: Mapping[str, Any]
 ) -> MeasuredChange | None:
     """Return what other settings change on the judged queries of a tool that the caller may read, if it has any."""
-    from bunko.evaluation.judge import default_file
-    from bunko.evaluation.settings_change import build_meter
-
     if not library.caller.rights.can_read(tool.name):
         return None
     path = default_file(whole_library, tool)

@@ -193,7 +193,15 @@ def _year_values(grid: YearGrid, language: Language, filters: list[tuple[str, st
             {
                 "cell": cell,
                 "address": _address("/", [*filters, *_range(cell.day.isoformat())]),
-                "label": _day_label(language, cell.day, cell.count),
+                "label": translate(
+                    language,
+                    "time.day",
+                    year=cell.day.year,
+                    month=_names(language, "months")[cell.day.month - 1],
+                    day=cell.day.day,
+                    weekday=_names(language, "weekdays")[cell.day.weekday()],
+                    count=cell.count,
+                ),
             }
             for cell in grid.days
         ],
@@ -219,13 +227,6 @@ def _tag_values(library: LibraryAccess, language: Language, tool: str) -> dict[s
         }
 
     return {"tag_years": years, "tags": [row(tag) for tag in tags]}
-
-
-def _day_label(language: Language, day: date, count: int) -> str:
-    return translate(
-        language, "time.day", year=day.year, month=_names(language, "months")[day.month - 1], day=day.day,
-        weekday=_names(language, "weekdays")[day.weekday()], count=count,
-    )  # fmt: skip
 
 
 def _names(language: Language, kind: str) -> list[str]:

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import anyio
@@ -19,7 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from bunko.errors import BunkoError, SettingsError
-from bunko.interfaces.chat.setup import ChatTools, build_chat_server, open_chat_tools
+from bunko.interfaces.chat.setup import build_chat_server, open_chat_tools
 from bunko.interfaces.http.app import build_server
 from bunko.interfaces.slack.commands import AllowedDomains, RagCommands
 from bunko.interfaces.slack.events import Identity, build_app
@@ -54,8 +55,6 @@ _DAY_SECONDS = 86_400.0
 
 def check_settings(library: Library, *, over_http: bool) -> None:
     """Raise SettingsError if a token or a package is missing."""
-    from importlib.util import find_spec
-
     slack = library.settings.slack
     if find_spec("slack_bolt") is None:
         raise SettingsError(
@@ -86,7 +85,18 @@ async def run_bot(
         model = build_chat_server(library.settings)
         answers = ThreadAnswers(library, model, tools)
         tasks.start_soon(answers.warn_about_tools)
-        handler = _build_handler(library, api, identity, tools, answers)
+        settings, messages = library.settings, Messages.from_settings(library.settings)
+        domains = AllowedDomains(library.domains, settings.slack.allowed_domains, settings.crawl.allowed_hosts)
+        handler = Handler(
+            library.outbox,
+            Replies(api, identity.user),
+            RagCommands(settings, messages, tools, domains),
+            answers,
+            Feedback(library),
+            messages,
+            bot_user=identity.user,
+            workers=settings.slack.workers,
+        )
         outbox = library.outbox
         dispatcher = Dispatcher(outbox, identity.name, handler, keep_seconds=slack.keep_days * _DAY_SECONDS)
 
@@ -145,23 +155,6 @@ async def _build_app(
         return await anyio.to_thread.run_sync(build_app, api.client, identity, signing_secret, accept)
     except BoltError as error:  # it checks the token once more
         raise SettingsError(f"Slack refuses the bot: {redact(str(error))}", hint="Check SLACK_BOT_TOKEN.") from None
-
-
-def _build_handler(
-    library: Library, api: SlackApi, identity: Identity, tools: ChatTools, answers: ThreadAnswers
-) -> Handler:
-    settings, messages = library.settings, Messages.from_settings(library.settings)
-    domains = AllowedDomains(library.domains, settings.slack.allowed_domains, settings.crawl.allowed_hosts)
-    return Handler(
-        library.outbox,
-        Replies(api, identity.user),
-        RagCommands(settings, messages, tools, domains),
-        answers,
-        Feedback(library),
-        messages,
-        bot_user=identity.user,
-        workers=settings.slack.workers,
-    )
 
 
 async def _dispatch_alone(storage: LibraryStorage, identity: Identity, dispatcher: Dispatcher) -> None:
@@ -237,14 +230,13 @@ BODY_SECONDS = 10.0  # Slack waits for three
 
 def build_http_app(app: App, signing_secret: str) -> Starlette:
     """Return the ASGI app of a bolt app."""
+    from slack_bolt import BoltRequest
     from slack_sdk.signature import SignatureVerifier
 
     limiter = anyio.CapacityLimiter(_CONCURRENT_REQUESTS)
     verifier = SignatureVerifier(signing_secret)
 
     async def handle(request: Request) -> Response:
-        from slack_bolt import BoltRequest
-
         body = b""
         with anyio.move_on_after(BODY_SECONDS) as limit:
             async for part in request.stream():

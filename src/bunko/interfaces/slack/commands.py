@@ -23,6 +23,7 @@ from bunko.interfaces.slack.rights import Sender
 from bunko.protocols import DomainStore
 from bunko.runtime.package_errors import package_errors
 from bunko.settings import Settings
+from bunko.sources.web.ssrf_guard import Guard
 from bunko.types.access import ALL_RIGHTS
 from bunko.types.outbox import DomainRule
 
@@ -155,8 +156,6 @@ class AllowedDomains:
 
     def _host(self, url: str) -> str:
         """Return the host that the crawler would connect to, or an empty string if it would refuse the URL."""
-        from bunko.sources.web.ssrf_guard import Guard
-
         try:
             host = urlsplit(Guard(self._private_hosts).canonical_url(url)).hostname
         except (SourceError, ValueError):

@@ -138,8 +138,15 @@ def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: st
         body = f"{escape(messages.translate(introduction(answer)))}\n\n{body}"
     pieces = _limit(split_text(body, _BLOCK_CHARS), _BLOCKS * _MAX_MESSAGES, messages)
     if cited:
-        listed = "\n".join(f"[{source.number}] {_place(source)}" for source in cited)
-        pieces += split_text(f"{messages.say('sources')}\n{listed}", _BLOCK_CHARS)[:_BLOCKS]
+        listed = [messages.say("sources")]
+        for source in cited:
+            title = " ".join(source.title.split())[:_MAX_LABEL_CHARS]
+            place = escape(single_line(source.location))
+            place = f"{escape(title)} ({place})" if title else place
+            if is_web_page(source):
+                place = link(source.uri, title or source.uri[:_MAX_LABEL_CHARS])
+            listed.append(f"[{source.number}] {place}")
+        pieces += split_text("\n".join(listed), _BLOCK_CHARS)[:_BLOCKS]
     rendered: list[SlackMessage] = [
         {"text": "\n\n".join(group), "blocks": [{"type": "section", "text": _text(piece)} for piece in group]}
         for group in (pieces[start : start + _BLOCKS] for start in range(0, len(pieces), _BLOCKS))
@@ -149,7 +156,17 @@ def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: st
         notices = "\n".join(escape(messages.translate(notice)) for notice in answer.notices)
         blocks.append({"type": "context", "elements": [_text(notices[:_BLOCK_CHARS])]})
     if cited:
-        blocks.append(_feedback_buttons(messages, feedback_key))
+        buttons = [
+            {
+                "type": "button",
+                "action_id": action,
+                "value": feedback_key,
+                "text": {"type": "plain_text", "text": emoji, "emoji": True},
+                "accessibility_label": messages.say(name),
+            }
+            for action, emoji, name in ((GOOD_ACTION, "👍", "good"), (BAD_ACTION, "👎", "bad"))
+        ]
+        blocks.append({"type": "actions", "elements": buttons})
     return rendered
 
 
@@ -173,15 +190,6 @@ def is_web_page(source: AnswerSource) -> bool:
     return source.uri.startswith(("http://", "https://"))
 
 
-def _place(source: AnswerSource) -> str:
-    """Return where a source is: a link to its page, or the name of its file and the place in it."""
-    title = " ".join(source.title.split())[:_MAX_LABEL_CHARS]
-    if is_web_page(source):
-        return link(source.uri, title or source.uri[:_MAX_LABEL_CHARS])
-    place = escape(single_line(source.location))
-    return f"{escape(title)} ({place})" if title else place
-
-
 def _limit(pieces: list[str], limit: int, messages: Messages) -> list[str]:
     return pieces if len(pieces) <= limit else [*pieces[: limit - 1], escape(messages.say("cut"))]
 
@@ -189,17 +197,3 @@ def _limit(pieces: list[str], limit: int, messages: Messages) -> list[str]:
 def _text(text: str) -> dict[str, Any]:
     # Verbatim: nothing becomes a link or a mention by itself.
     return {"type": "mrkdwn", "text": text, "verbatim": True}
-
-
-def _feedback_buttons(messages: Messages, key: str) -> dict[str, Any]:
-    buttons = [
-        {
-            "type": "button",
-            "action_id": action,
-            "value": key,
-            "text": {"type": "plain_text", "text": emoji, "emoji": True},
-            "accessibility_label": messages.say(name),
-        }
-        for action, emoji, name in ((GOOD_ACTION, "👍", "good"), (BAD_ACTION, "👎", "bad"))
-    ]
-    return {"type": "actions", "elements": buttons}

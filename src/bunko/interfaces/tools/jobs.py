@@ -64,8 +64,11 @@ class JobFiles:
 
     def load_all(self) -> Iterator[dict[str, Any]]:
         """Yield the jobs of the other processes, the oldest first; `is_lost` if the process has ended before them."""
-        paths = sorted(self._folder.glob("*.job"), key=_created_at)
-        for path in paths:
+        created: list[tuple[float, Path]] = []
+        for path in self._folder.glob("*.job"):
+            with suppress(OSError):  # removed
+                created.append((path.stat().st_mtime, path))
+        for _, path in sorted(created):
             try:
                 fields = json.loads(path.read_text("utf-8"))
             except (OSError, ValueError):  # removed, or just reserved
@@ -123,13 +126,6 @@ class _MarkedEvent(threading.Event):
             if self._mark.exists():
                 self.set()
         return super().is_set()
-
-
-def _created_at(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 _log = logging.getLogger("bunko.mcp")

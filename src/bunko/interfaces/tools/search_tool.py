@@ -15,7 +15,7 @@ from bunko.library.tools.catalog import find_tool
 from bunko.search.paging import PageItem
 from bunko.search.passages import EXTRACTS, Passage, display_label, snippet_terms
 from bunko.search.request import SearchRequest, parse_options
-from bunko.text.snippets import SnippetTerms, highlight_ranges
+from bunko.text.snippets import highlight_ranges
 from bunko.text.tags import normalise_tag
 from bunko.text.token_count import estimate_tokens
 from bunko.types import MODES
@@ -53,8 +53,10 @@ def search_reply(page: Page, *, detailed: bool, several_tools: bool) -> ToolRepl
         structured = page_to_dict(page, for_model=True)
         terms = snippet_terms(page.searched_query)
         for result in structured["results"]:
-            if matched := _matched_words(result["content"], terms):
-                result["matched"] = matched
+            content = result["content"]
+            words = dict.fromkeys(content[start:end] for start, end in highlight_ranges(content, terms))
+            if words:
+                result["matched"] = list(words)[:MAX_TERMS]
     else:
         structured = page_to_concise_dict(page, show_tools=several_tools)
     text = _reply_text(page, structured["results"], detailed=detailed, show_tools=several_tools)
@@ -77,8 +79,9 @@ def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, sh
     for item, result in zip(page.results, results, strict=True):
         facts = ", ".join(_result_facts(item, result, show_tool=show_tools))
         names = item.passage.headings or [result["heading"] or result.get("title", "")]
-        if names[-1] == _first_heading(result["content"]):
-            names = names[:-1]  # the text has it
+        line = result["content"].lstrip().partition("\n")[0]
+        if names[-1] == (line.lstrip("#").strip() if line.startswith("#") else ""):
+            names = names[:-1]  # the text begins with this heading
         labels = [" > ".join(names), result.get("author", ""), *(f"#{tag}" for tag in result.get("tags", ()))]
         excerpt = wrap_excerpt(mark, result["content"], " ".join(label for label in labels if label))
         blocks.append(f"## {result['citation']} | {facts}\n{excerpt}")
@@ -94,18 +97,6 @@ def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, sh
         checked = fresh.checked_at or "never"
         blocks.append(f"Generation {fresh.generation}, checked {checked}{missing}")
     return "\n\n".join([*blocks, *page.notices])
-
-
-def _first_heading(content: str) -> str:
-    """Return the heading that a text begins with; empty for other texts."""
-    line = content.lstrip().partition("\n")[0]
-    return line.lstrip("#").strip() if line.startswith("#") else ""
-
-
-def _matched_words(text: str, terms: SnippetTerms) -> list[str]:
-    """Return the words of a text that match the query, as they stand there."""
-    words = (text[start:end] for start, end in highlight_ranges(text, terms))
-    return list(dict.fromkeys(words))[:MAX_TERMS]
 
 
 def _result_facts(item: PageItem, result: dict[str, Any], *, show_tool: bool) -> list[str]:

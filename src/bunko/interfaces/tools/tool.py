@@ -24,6 +24,7 @@ MAX_TEXT_CHARS = 100_000
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,9}\s*")
 _BOOLEANS = {"true": True, "false": False}
 _TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool, "texts": list}
+_VALUE_PHRASES = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list"}
 _SCHEMAS: dict[str, dict[str, Any]] = {"texts": {"type": "array", "items": {"type": "string"}}}
 
 
@@ -67,9 +68,8 @@ class Param:
         elif self.kind == "texts" and isinstance(value, str):
             value = _read_texts(value)
         if not isinstance(value, _TYPES[self.kind]) or (self.kind == "integer" and isinstance(value, bool)):
-            raise QueryError(
-                f"{self.name} must be {_kind_phrase(self.kind)}, not {_value_phrase(value)}", hint=self._hint()
-            )
+            given = _VALUE_PHRASES.get(type(value), "an object")
+            raise QueryError(f"{self.name} must be {_kind_phrase(self.kind)}, not {given}", hint=self._hint())
         texts = value if isinstance(value, list) else [value]
         if self.kind == "texts" and not all(isinstance(text, str) for text in texts):
             raise QueryError(f"{self.name} must be {_kind_phrase(self.kind)}", hint=self._hint())
@@ -135,11 +135,6 @@ def _kind_phrase(kind: str) -> str:
     return {
         "string": "a text", "integer": "a whole number", "boolean": "true or false", "texts": "a list of texts",
     }[kind]  # fmt: skip
-
-
-def _value_phrase(value: Any) -> str:
-    names = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list"}
-    return names.get(type(value), "an object")
 
 
 # What a caller needs for at least one tool of the library. Which of them, the library checks.

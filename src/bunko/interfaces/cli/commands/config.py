@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,20 +78,15 @@ def show(key: str | None, changed: bool, shared: SharedOptions) -> None:
     if shared.as_json:
         print_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
         return
-    if rows:
-        _print_rows(rows)
+    if rows and is_terminal():
+        terminal.render.show_settings(rows)
+    elif rows:
+        for name, value, origin in rows:
+            click.echo(f"{name} = {translate(value) if value == 'not set' else value}  ({translate(origin)})")
     else:
         print_stderr("Nothing is set: every setting has its default.")
     if changed:
         print_stderr("Change one with: bunko config set KEY VALUE")
-
-
-def _print_rows(rows: Sequence[tuple[str, str, str]]) -> None:
-    if is_terminal():
-        terminal.render.show_settings(list(rows))
-        return
-    for name, value, origin in rows:
-        click.echo(f"{name} = {translate(value) if value == 'not set' else value}  ({translate(origin)})")
 
 
 # A value may be a negative number.
@@ -183,7 +177,12 @@ def init(force: bool, shared: SharedOptions) -> None:
             hint="Edit it, or use --force to write a new bunko.toml, which takes precedence over other files.",
         )
     try:
-        backup = _write_settings_file(path)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        backup = None
+        if path.exists():
+            backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
+            shutil.copy2(path, backup)
+        write_text_file(path, starter_config())
     except OSError as error:
         raise LibraryReadOnly(
             f"Cannot write {path}: {error.strerror or error}",
@@ -205,15 +204,3 @@ def init(force: bool, shared: SharedOptions) -> None:
     for name in existing:
         if name != path.name:
             print_stderr(f"{folder / name} is now ignored: {path.name} takes precedence.")
-
-
-def _write_settings_file(path: Path) -> Path | None:
-    """Write the starter settings atomically; return the backup of an existing file."""
-
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    backup = None
-    if path.exists():
-        backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
-        shutil.copy2(path, backup)
-    write_text_file(path, starter_config())
-    return backup

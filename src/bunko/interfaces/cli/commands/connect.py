@@ -65,14 +65,6 @@ def _stdio_entry(command: Sequence[str]) -> dict[str, object]:
     return {"type": "stdio", **_command_and_args(command)}
 
 
-def _opencode_entry(command: Sequence[str]) -> dict[str, object]:
-    return {"type": "local", "command": list(command), "enabled": True}
-
-
-def _zed_entry(command: Sequence[str]) -> dict[str, object]:
-    return {"source": "custom", **_command_and_args(command)}
-
-
 def _home(*parts: str) -> Callable[[], Path]:
     return lambda: Path.home().joinpath(*parts)
 
@@ -99,10 +91,6 @@ def _application_data(*parts: str) -> Callable[[], Path]:
     return path
 
 
-def _codex_home() -> Path:
-    return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
-
-
 def _zed_settings() -> Path:
     return _application_data("Zed", "settings.json")() if os.name == "nt" else _user_config("zed", "settings.json")()
 
@@ -118,7 +106,7 @@ ASSISTANTS: dict[str, Assistant] = {
     "claude-desktop": Assistant("Claude Desktop", _application_data("Claude", "claude_desktop_config.json")),
     "codex": Assistant(
         "Codex CLI",
-        _codex_home,
+        lambda: Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml",
         section="mcp_servers",
         is_toml=True,
         skills_folder=_home(".agents", "skills"),
@@ -131,7 +119,7 @@ ASSISTANTS: dict[str, Assistant] = {
         "opencode",
         _user_config("opencode", "opencode.json"),
         section="mcp",
-        build_entry=_opencode_entry,
+        build_entry=lambda command: {"type": "local", "command": list(command), "enabled": True},
         skills_folder=_user_config("opencode", "skills"),
     ),
     "vscode": Assistant(
@@ -146,7 +134,12 @@ ASSISTANTS: dict[str, Assistant] = {
         _home(".codeium", "windsurf", "mcp_config.json"),
         skills_folder=_home(".codeium", "windsurf", "skills"),
     ),
-    "zed": Assistant("Zed", _zed_settings, section="context_servers", build_entry=_zed_entry),
+    "zed": Assistant(
+        "Zed",
+        _zed_settings,
+        section="context_servers",
+        build_entry=lambda command: {"source": "custom", **_command_and_args(command)},
+    ),
 }
 
 
@@ -182,20 +175,13 @@ def _merge_json(path: Path, text: str, section: str, name: str, entry: dict[str,
     if config.get(section, {}).get(name) == entry:
         return text
     expected = {**config, section: {**config.get(section, {}), name: entry}}
-    if _is_plain_json(text):
+    with suppress(ValueError):
+        json.loads(text or "{}")
         return json.dumps(expected, ensure_ascii=False, indent=2) + "\n"
     new_text = set_member(text, section, name, entry)  # Zed's own settings, for one, begin with comments
     if parse_commented_json(new_text) != expected:  # a name that occurs twice, for one
         raise SettingsError(f"{path} has a server {name!r} that cannot be replaced", hint=_BY_HAND)
     return new_text
-
-
-def _is_plain_json(text: str) -> bool:
-    try:
-        json.loads(text or "{}")
-    except ValueError:
-        return False
-    return True
 
 
 def _merge_toml(path: Path, text: str, section: str, name: str, entry: dict[str, object]) -> str:
@@ -268,12 +254,10 @@ def set_member(text: str, section: str, name: str, value: Any) -> str:
 def _to_plain_json(text: str) -> str:
     """Return a text of the same length with spaces for comments and trailing commas."""
     for pattern in (_COMMENT, _TRAILING_COMMA):
-        text = pattern.sub(_blank_unless_string, text)
+        text = pattern.sub(
+            lambda match: match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0]), text
+        )
     return text
-
-
-def _blank_unless_string(match: re.Match[str]) -> str:
-    return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])
 
 
 def _members(plain: str, parent: _Member) -> dict[str, _Member]:
@@ -366,9 +350,23 @@ def command(
     elif shared.as_json:
         print_json({assistant.section: {name: assistant.build_entry(server_command)}})
     else:
-        _print_configuration(target, assistant, name, server_command)
+        if shell_command := assistant.shell_command(name, server_command):
+            say(f"Run this once:\n\n  {shell_command}\n")
+            say(f"Or add this to {target} (--write does it for you):\n")
+        else:
+            say(f"Add this to {target} (--write does it for you):\n")
+        click.echo(assistant.render(name, assistant.build_entry(server_command)), nl=False)
     if skill_file is not None:
-        _install_skill(skill_file)
+        text = (files("bunko") / "skill" / "SKILL.md").read_text(encoding="utf-8")
+        try:
+            skill_file.parent.mkdir(parents=True, exist_ok=True)
+            write_text_file(skill_file, text, mode=0o666)
+        except OSError as error:
+            raise SettingsError(
+                f"{skill_file} cannot be written: {error.strerror or error}",
+                hint="Check its permissions and the free space.",
+            ) from error
+        print_stderr(f"Installed the skill: {skill_file}")
     _print_assistant_names(shared)
 
 
@@ -402,15 +400,6 @@ def _write(target: Path, assistant: Assistant, name: str, server_command: list[s
     print_stderr(f"Wrote {target}{saved_as}. Restart {assistant.title} to load it.")
 
 
-def _print_configuration(target: Path, assistant: Assistant, name: str, server_command: list[str]) -> None:
-    if shell_command := assistant.shell_command(name, server_command):
-        say(f"Run this once:\n\n  {shell_command}\n")
-        say(f"Or add this to {target} (--write does it for you):\n")
-    else:
-        say(f"Add this to {target} (--write does it for you):\n")
-    click.echo(assistant.render(name, assistant.build_entry(server_command)), nl=False)
-
-
 def launch_command() -> list[str]:
     """Return the command that starts this bunko, with its full path: assistants do not share our PATH."""
     if _UV_CACHE.search(sys.prefix) or _PIPX_CACHE.search(sys.prefix):
@@ -433,15 +422,3 @@ def _skill_file(assistant: Assistant) -> Path:
             hint=f"Leave out --skill, or choose one of: {names}.",
         )
     return assistant.skills_folder() / "bunko" / "SKILL.md"
-
-
-def _install_skill(path: Path) -> None:
-    text = (files("bunko") / "skill" / "SKILL.md").read_text(encoding="utf-8")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text_file(path, text, mode=0o666)
-    except OSError as error:
-        raise SettingsError(
-            f"{path} cannot be written: {error.strerror or error}", hint="Check its permissions and the free space."
-        ) from error
-    print_stderr(f"Installed the skill: {path}")

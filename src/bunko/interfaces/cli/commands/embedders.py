@@ -23,7 +23,6 @@ from bunko.library.admin.embedder_status import (
 from bunko.messages import translate
 
 if TYPE_CHECKING:
-    from bunko.library.admin.embedder_status import EmbedderTrial
     from bunko.settings import Settings
 
 _COLUMNS = ("embedder", "state", "model", "install", "key", "description")
@@ -84,28 +83,17 @@ def test(group_options: SharedOptions, /, name: str | None, shared: SharedOption
     settings = _load_settings(shared)
     trial = try_embedder(settings, name or settings.embedding.provider)
     if shared.as_json or group_options.as_json:
-        print_json(_trial_to_dict(trial))
-        return
-    _print_trial(trial)
-    if trial.same_meaning <= max(trial.other_meaning):
-        print_stderr(
-            "The two sentences with the same meaning are not the most similar:"
-            " this model does not know both languages well enough."
+        print_json(
+            {
+                "name": trial.name,
+                "dimension": trial.size,
+                "seconds": round(trial.seconds, 4),
+                "sentences": [JAPANESE_SENTENCE, ENGLISH_SENTENCE, OTHER_SENTENCE],
+                "same_meaning": round(trial.same_meaning, 4),
+                "other_meaning": [round(similarity, 4) for similarity in trial.other_meaning],
+            }
         )
-
-
-def _trial_to_dict(trial: EmbedderTrial) -> dict[str, object]:
-    return {
-        "name": trial.name,
-        "dimension": trial.size,
-        "seconds": round(trial.seconds, 4),
-        "sentences": [JAPANESE_SENTENCE, ENGLISH_SENTENCE, OTHER_SENTENCE],
-        "same_meaning": round(trial.same_meaning, 4),
-        "other_meaning": [round(similarity, 4) for similarity in trial.other_meaning],
-    }
-
-
-def _print_trial(trial: EmbedderTrial) -> None:
+        return
     rows = [
         (f"{trial.same_meaning:.3f}", JAPANESE_SENTENCE, ENGLISH_SENTENCE),
         (f"{trial.other_meaning[0]:.3f}", JAPANESE_SENTENCE, OTHER_SENTENCE),
@@ -117,6 +105,11 @@ def _print_trial(trial: EmbedderTrial) -> None:
     if not is_terminal():
         click.echo(title)
     print_rows(columns, rows, plain=rows, title=title)
+    if trial.same_meaning <= max(trial.other_meaning):
+        print_stderr(
+            "The two sentences with the same meaning are not the most similar:"
+            " this model does not know both languages well enough."
+        )
 
 
 def _load_settings(shared: SharedOptions) -> Settings:

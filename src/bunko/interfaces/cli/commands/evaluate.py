@@ -160,7 +160,11 @@ def command(context: click.Context, /, options: EvaluateOptions, shared: SharedO
     if options.answers:
         evaluate_answers(options, settings, existing_tool, shared)
         return
-    judged_set = _choose_questions(options, settings, existing_tool)
+    judged_set = _load_judged_set(options, settings, existing_tool)
+    if options.half is not None:
+        judged_set = judged_set.only_half(options.half)
+    for notice in judged_set.notices:
+        print_stderr(notice)
     plan = _evaluation_plan(options, flags, settings, existing_tool)
     output = options.output_dir or files.OUTPUT_DIR
     previous = _load_previous_report(options.against, judged_set, plan.n_results)
@@ -174,7 +178,12 @@ def command(context: click.Context, /, options: EvaluateOptions, shared: SharedO
     verdict = files.check_gate(evaluation, gate, options.regression_threshold)
     failed = verdict is not None and verdict.has_regression and options.fail_on_regression
     paths = _save_files(evaluation, verdict, output, options, existing_tool, save_baseline=not failed)
-    _print_result(evaluation, verdict, paths, as_json=shared.as_json)
+    if shared.as_json:
+        print_json(report.as_json(evaluation, verdict, include_queries=False))
+    else:
+        print_evaluation(evaluation, verdict)
+    for path in paths:
+        print_stderr(f"Wrote {path}")
     if failed:
         print_stderr("Regression: F1 dropped by more than --regression-threshold.")
         sys.exit(_REGRESSION_EXIT_CODE)
@@ -242,16 +251,6 @@ def _setting_flags(options: EvaluateOptions, existing_tool: ExistingTool | None)
     return existing_tool.search_overrides() | {key: value for key, value in flags.items() if value is not None}
 
 
-def _choose_questions(options: EvaluateOptions, settings: Settings, existing_tool: ExistingTool | None) -> JudgedSet:
-    """Load the judged questions, print what there is to say about them, and keep the half that is asked."""
-    judged_set = _load_judged_set(options, settings, existing_tool)
-    if options.half is not None:
-        judged_set = judged_set.only_half(options.half)
-    for notice in judged_set.notices:
-        print_stderr(notice)
-    return judged_set
-
-
 def _load_judged_set(options: EvaluateOptions, settings: Settings, existing_tool: ExistingTool | None) -> JudgedSet:
     if existing_tool is not None and options.dataset is not None:
         judged_set, missing = files.load_tool_queries(options.dataset, existing_tool.uris(), existing_tool.name)
@@ -316,17 +315,6 @@ def _alternative_settings(
     overrides = parse_overrides(pairs)
     settings = load_settings(overrides)
     return AlternativeSettings(" ".join(pairs), settings, settings.search.mode if "search.mode" in overrides else None)
-
-
-def _print_result(
-    evaluation: Evaluation, verdict: BaselineVerdict | None, paths: Sequence[Path], *, as_json: bool
-) -> None:
-    if as_json:
-        print_json(report.as_json(evaluation, verdict, include_queries=False))
-    else:
-        print_evaluation(evaluation, verdict)
-    for path in paths:
-        print_stderr(f"Wrote {path}")
 
 
 def print_evaluation(evaluation: Evaluation, verdict: BaselineVerdict | None) -> None:

@@ -178,19 +178,15 @@ def reembed(names: tuple[str, ...], everything: bool, shared: SharedOptions) -> 
     if shared.as_json:
         print_json(report_to_dict(report))
     else:
-        say(_summary_line(report))
+        documents = format_count(report.updated, "document", number_format=",")
+        texts = format_count(report.embedded, "text", number_format=",")
+        summary = f"{documents} with new vectors, {texts} embedded"
+        if report.unchanged:
+            summary += f", {format_count(report.unchanged, 'document', number_format=',')} already up to date"
+        say(f"{summary}.")
         for line in problem_lines(report):
             print_stderr(line)
     exit_on_failures(report)
-
-
-def _summary_line(report: Report) -> str:
-    documents = format_count(report.updated, "document", number_format=",")
-    texts = format_count(report.embedded, "text", number_format=",")
-    summary = f"{documents} with new vectors, {texts} embedded"
-    if report.unchanged:
-        summary += f", {format_count(report.unchanged, 'document', number_format=',')} already up to date"
-    return f"{summary}."
 
 
 _MAX_PROBLEMS = 10

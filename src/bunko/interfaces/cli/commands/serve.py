@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import os
 import shlex
@@ -9,6 +10,7 @@ import signal
 import socket
 import sys
 import threading
+import webbrowser
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,6 +28,8 @@ from bunko.interfaces.cli.output import OutputError, prepare_streams
 from bunko.interfaces.cli.terminal.printing import print_stderr
 from bunko.interfaces.http.listener import open_listening_socket
 from bunko.interfaces.http.supervisor import Supervisor, prepare_worker
+from bunko.interfaces.mcp.stdio import serve_stdio
+from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.toolsets import ALL_TOOLSETS, TOOLSET_NAMES, parse_toolsets
 from bunko.library.opening.user_secret import load_or_create_secret, token_path
 from bunko.messages import translate
@@ -37,7 +41,6 @@ if TYPE_CHECKING:
 
     from bunko.interfaces.http.parts import Part
     from bunko.interfaces.http.sessions import LoginLinks
-    from bunko.interfaces.tools.registry import ToolRegistry
     from bunko.settings.schema import ServeSection
 
 CLOSE_SECONDS = 5.0
@@ -118,8 +121,6 @@ def build_registry(
     shared: SharedOptions, toolsets: Sequence[str], read_only: bool, *, jobs_folder: Path | None = None
 ) -> ToolRegistry:
     """Return the tools of a server, which opens the library at the first call."""
-    from bunko.interfaces.tools.registry import ToolRegistry
-
     docs_dir = shared.library_paths().docs_dir
     return ToolRegistry(
         lambda: shared.open(read_only=read_only),
@@ -140,22 +141,18 @@ def resolve_options(shared: SharedOptions, toolsets: str | None, read_only: bool
 
 
 def _serve_stdio(registry: ToolRegistry) -> None:
-    import asyncio
-
-    from bunko.interfaces.mcp.stdio import serve_stdio
-
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, lambda *_: _exit_now(registry))
+
+        def exit_now(*_: object) -> None:
+            # A thread that waits for the next line on stdin would keep the process until that comes.
+            close_in_time(registry)
+            os._exit(INTERRUPTED_EXIT_CODE)
+
+        signal.signal(signal.SIGINT, exit_now)
     try:
         asyncio.run(serve_stdio(registry))
     except OSError as error:  # stdout, or the file that it is copied to
         raise OutputError(error.errno, error.strerror) from error
-
-
-def _exit_now(registry: ToolRegistry) -> None:
-    """End the process at Ctrl-C: a thread that waits for the next line on stdin would keep it until that comes."""
-    close_in_time(registry)
-    os._exit(INTERRUPTED_EXIT_CODE)
 
 
 def close_in_time(registry: ToolRegistry) -> None:
@@ -314,12 +311,28 @@ def ui(
     host, links = host or settings.host, LoginLinks()
     with ExitStack() as stack:
         listener = stack.enter_context(listen(host, port, settings.port, allow_remote=allow_remote))
-        address = f"http://{_authority(host)}:{listener.getsockname()[1]}/"
+        authority = _ANY_HOST.get(host) or (f"[{host}]" if ":" in host else host)
+        address = f"http://{authority}:{listener.getsockname()[1]}/"
         print_stderr(f"The page is at {address}. Press Ctrl-C to stop.")
         if no_open:
             _print_link(address, links)
         else:
-            _open_browser(address, links, stack)
+            folder = TemporaryFolder("bunko-ui-")
+            stack.callback(folder.cleanup)
+            # Other users of this machine see the arguments of programs, so the browser gets a file that only its
+            # user can read. The server does not wait for the browser.
+            file = folder.path / "bunko.html"
+            write_redirect(file, f"{address}login?token={links.create()}")
+
+            def open_file() -> None:
+                # Without a desktop there may be browsers for terminals, which would take this one.
+                names = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+                has_desktop = sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in names)
+                if not has_desktop or not webbrowser.open(file.as_uri()):
+                    print_stderr("There is no browser to open.")
+                    _print_link(address, links)
+
+            threading.Thread(target=open_file, name="bunko-browser", daemon=True).start()
         server.serve_listener(listener, host, links=links)
 
 
@@ -333,28 +346,8 @@ def listen(host: str, port: int | None, default_port: int, *, allow_remote: bool
         return open_listening_socket(host, 0, allow_remote=allow_remote)
 
 
-def _authority(host: str) -> str:
-    return _ANY_HOST.get(host) or (f"[{host}]" if ":" in host else host)
-
-
 def _print_link(address: str, links: LoginLinks) -> None:
     print_stderr(f"Open this link within a minute; it works once: {address}login?token={links.create()}")
-
-
-def _open_browser(address: str, links: LoginLinks, stack: ExitStack) -> None:
-    """Open the page beside the server, which must not wait for the browser; without one, print a link."""
-    folder = TemporaryFolder("bunko-ui-")
-    stack.callback(folder.cleanup)
-    # Other users of this machine see the arguments of programs, so the browser gets a file that only its user can read.
-    file = folder.path / "bunko.html"
-    write_redirect(file, f"{address}login?token={links.create()}")
-
-    def open_file() -> None:
-        if not _start_browser(file):
-            print_stderr("There is no browser to open.")
-            _print_link(address, links)
-
-    threading.Thread(target=open_file, name="bunko-browser", daemon=True).start()
 
 
 def write_redirect(file: Path, address: str) -> None:
@@ -365,13 +358,3 @@ def write_redirect(file: Path, address: str) -> None:
         f'<meta http-equiv="refresh" content="0;url={link}"><a href="{link}">bunko</a>\n',
         encoding="utf-8",
     )
-
-
-def _start_browser(file: Path) -> bool:
-    import webbrowser
-
-    # Without a desktop there may be browsers for terminals, which would take this one.
-    names = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-    if sys.platform not in ("darwin", "win32") and not any(os.environ.get(name) for name in names):
-        return False
-    return webbrowser.open(file.as_uri())

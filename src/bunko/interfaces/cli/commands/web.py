@@ -35,7 +35,7 @@ from bunko.runtime.observer import Observer
 if TYPE_CHECKING:
     from bunko.library.library import Library
     from bunko.library.rights.audit import AuditRecord
-    from bunko.library.web.collector import CollectResult, UnfinishedCrawl, WebToolStatus
+    from bunko.library.web.collector import CollectResult, WebToolStatus
 
 _MAX_PROBLEMS = 10
 _name_option = click.option(
@@ -355,7 +355,11 @@ def web_remarks(tool_status: WebToolStatus, flags: str) -> list[str]:
     remarks = []
     for crawl in tool_status.unfinished_crawls:
         pages = format_count(crawl.waiting_pages, "page")
-        command_line = f"{shlex.join(_crawl_arguments(crawl))} -n {shlex.quote(tool_status.tool.name)}{flags}"
+        rules = crawl.rules
+        arguments = ["bunko", "web", "crawl", crawl.url, *([rules["pattern"]] if rules.get("pattern") else [])]
+        arguments += ["--max-pages", str(rules.get("max_pages", 50)), "--depth", str(rules.get("depth", 1))]
+        arguments += ["--sitemap"] if rules.get("sitemap") else []
+        command_line = f"{shlex.join(arguments)} -n {shlex.quote(tool_status.tool.name)}{flags}"
         remarks.append(f"a crawl is unfinished, with {pages} to fetch; continue with: {command_line}")
     remarks += [
         f"{escape_controls(problem.uri)}: {translate_reason(problem.reason)}"
@@ -364,10 +368,3 @@ def web_remarks(tool_status: WebToolStatus, flags: str) -> list[str]:
     if len(tool_status.problems) > _MAX_LISTED_PROBLEMS:
         remarks.append(f"… and {len(tool_status.problems) - _MAX_LISTED_PROBLEMS} more; use --json to list all.")
     return remarks
-
-
-def _crawl_arguments(crawl: UnfinishedCrawl) -> list[str]:
-    rules = crawl.rules
-    arguments = ["bunko", "web", "crawl", crawl.url, *([rules["pattern"]] if rules.get("pattern") else [])]
-    arguments += ["--max-pages", str(rules.get("max_pages", 50)), "--depth", str(rules.get("depth", 1))]
-    return arguments + (["--sitemap"] if rules.get("sitemap") else [])

@@ -131,7 +131,15 @@ def show_evaluation_progress() -> Iterator[Observer]:
 def show_download() -> Iterator[Callable[[str, int, int], None]]:
     """Show a bar for each file that is downloaded on a terminal, a line every few seconds in a pipe."""
     if not _is_stderr_terminal():
-        yield _download_lines()
+        last_write = time.monotonic()
+
+        def write_line(file: str, done: int, total: int) -> None:
+            nonlocal last_write
+            if time.monotonic() - last_write >= _SECONDS_BETWEEN_LINES:
+                last_write = time.monotonic()
+                print_stderr(f"{file}: {done / _MEGABYTE:.1f}/{total / _MEGABYTE:.1f} MB")
+
+        yield write_line
         return
     with terminal.progress_bars.step_bars(str, in_bytes=True) as update:
         yield update
@@ -203,17 +211,5 @@ def step_line_writer(write: Callable[[str], None], clock: Callable[[], float]) -
         if clock() - last_write >= _SECONDS_BETWEEN_LINES:
             write(f"{translate(step)}: {done:,}/{total:,}")
             last_write = clock()
-
-    return update
-
-
-def _download_lines() -> Callable[[str, int, int], None]:
-    last_write = time.monotonic()
-
-    def update(file: str, done: int, total: int) -> None:
-        nonlocal last_write
-        if time.monotonic() - last_write >= _SECONDS_BETWEEN_LINES:
-            last_write = time.monotonic()
-            print_stderr(f"{file}: {done / _MEGABYTE:.1f}/{total / _MEGABYTE:.1f} MB")
 
     return update

@@ -152,7 +152,15 @@ def show_table(
     """Show a table that is no wider than the terminal; empty columns and those without room are left out."""
     console = console or new_console()
     columns = [replace(column, name=translate(column.name)) for column in columns]
-    cells = [[_make_cell(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
+    cells = [
+        [
+            cell
+            if isinstance(cell, Text)
+            else plain_text(cell if column.fit == "wrap" else " ".join(cell.splitlines()))
+            for cell, column in zip(row, columns, strict=True)
+        ]
+        for row in rows
+    ]
     widths = _column_widths(columns, cells, console.width)
     if title:
         console.print(plain_text(translate(title), "bold"))
@@ -172,12 +180,6 @@ def show_table(
     for row in cells:
         table.add_row(*(_fit_cell(row[index], column, width, ellipsis) for index, column, width in shown))
     console.print(table)
-
-
-def _make_cell(cell: Cell, column: Column) -> Text:
-    if isinstance(cell, Text):
-        return cell
-    return plain_text(cell if column.fit == "wrap" else " ".join(cell.splitlines()))
 
 
 def print_message(text: str, style: str = "", *, console: Console | None = None) -> None:
@@ -263,10 +265,7 @@ def shorten_path(path: str, width: int, ellipsis: str = _ELLIPSIS) -> str:
             shorter = separator.join([*parts[:start], ellipsis, *parts[end:]])
             if cell_width(shorter) <= width:
                 return shorter
-    return _cut_middle(parts[-1] or path, width, ellipsis)
-
-
-def _cut_middle(text: str, width: int, ellipsis: str) -> str:
+    text = parts[-1] or path
     # More of the end: it holds the ending and the line numbers.
     room = max(0, width - cell_width(ellipsis))
     head = _take_cells(text, room // 2)
