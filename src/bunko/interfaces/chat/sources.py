@@ -84,9 +84,11 @@ def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:
     for result in (results if isinstance(results, list) else [structured])[:_MAX_RESULTS]:
         text = (result.get("content") or result.get("text")) if isinstance(result, dict) else None
         if isinstance(text, str) and result.get("citation"):
-            citation = parse_citation(str(result["citation"]))
+            citation, address = parse_citation(str(result["citation"])), str(result.get("uri") or "")
+            host = urlsplit(address).netloc if address.startswith(f"{ADDRESS_SCHEME}://") else ""
             yield {
-                "tool": _tool_name(result) or str(structured.get("tool") or ""),
+                # As assistants see it; the address of the document has it too.
+                "tool": str(result.get("tool") or host or structured.get("tool") or ""),
                 "uri": str(
                     result.get("path") or result.get("source") or (citation and citation.uri) or result["citation"]
                 ),
@@ -100,13 +102,6 @@ def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:
                 "trust": str(result.get("trust") or ""),
                 "author": str(result.get("author") or ""),
             }
-
-
-def _tool_name(result: Mapping[str, Any]) -> str:
-    """Return the name that assistants see a result's tool by; the address of its document has it too."""
-    address = str(result.get("uri") or "")
-    host = urlsplit(address).netloc if address.startswith(f"{ADDRESS_SCHEME}://") else ""
-    return str(result.get("tool") or host)
 
 
 def _headings(result: Mapping[str, Any]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from bunko.interfaces.mcp.protocol import (
     LISTEN_METHOD,
     STATELESS_VERSIONS,
     SUBSCRIPTION_KEY,
-    Call,
+    ClientCall,
     Handler,
     progress_token,
 )
@@ -206,17 +206,17 @@ class BunkoServer:
         """Listen to everything that changes, for a client of the older era, which cannot choose."""
         return self.announcements.listen(self.announced.values())
 
-    async def _ping(self, call: Call) -> dict[str, Any]:
+    async def _ping(self, call: ClientCall) -> dict[str, Any]:
         return {}
 
-    async def _discover(self, call: Call) -> dict[str, Any]:
+    async def _discover(self, call: ClientCall) -> dict[str, Any]:
         return {
             "supportedVersions": list(STATELESS_VERSIONS),
             "capabilities": self.capabilities(call.version),
             "instructions": self.instructions,
         }
 
-    async def _listen(self, call: Call) -> dict[str, Any]:
+    async def _listen(self, call: ClientCall) -> dict[str, Any]:
         """Notify a client of changes until it goes."""
         filters = object_param(call.params, "notifications")
         if len(self.announcements) >= _MAX_LISTENERS:
@@ -267,12 +267,12 @@ class BunkoServer:
                 return
         await asyncio.sleep(POLL_SECONDS)
 
-    async def _list_tools(self, call: Call) -> dict[str, Any]:
+    async def _list_tools(self, call: ClientCall) -> dict[str, Any]:
         optional_text_param(call.params, "cursor")  # all tools are on the first page
         tools = await self._listings.run(self._registry.tools, call.caller)
         return {"tools": [describe_tool(tool) for tool in tools]}
 
-    async def _call_tool(self, call: Call) -> dict[str, Any]:
+    async def _call_tool(self, call: ClientCall) -> dict[str, Any]:
         name, arguments = text_param(call.params, "name"), optional_object_param(call.params, "arguments")
         token = progress_token(call)
         if token is None:
@@ -322,7 +322,7 @@ class BunkoServer:
                 f"{name} failed with an internal error ({type(error).__name__}). See the server's log."
             )
 
-    async def _list_resources(self, call: Call) -> dict[str, Any]:
+    async def _list_resources(self, call: ClientCall) -> dict[str, Any]:
         cursor = optional_text_param(call.params, "cursor")
         if self._known_generation is None:
             self._known_generation = await self._listings.run(lambda: self._registry.library().storage.generation())
@@ -330,10 +330,10 @@ class BunkoServer:
             lambda: mcp.resources.list_resources(self._registry.access(call.caller), cursor)
         )
 
-    async def _list_templates(self, call: Call) -> dict[str, Any]:
+    async def _list_templates(self, call: ClientCall) -> dict[str, Any]:
         return mcp.resources.list_resource_templates()
 
-    async def _read_resource(self, call: Call) -> dict[str, Any]:
+    async def _read_resource(self, call: ClientCall) -> dict[str, Any]:
         address, is_stateless = text_param(call.params, "uri"), call.is_stateless
         return await self._calls.run(
             lambda: mcp.resources.read_resource(self._registry.access(call.caller), address, is_stateless=is_stateless)

@@ -31,7 +31,7 @@ from bunko.interfaces.mcp.messages import (
     notification_message,
     parse_message,
 )
-from bunko.interfaces.mcp.protocol import Connection
+from bunko.interfaces.mcp.protocol import ClientConnection
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.worker_threads import Workers
@@ -355,7 +355,7 @@ async def serve_lines(server: BunkoServer, reader: AsyncIterator[str], writer: L
 class _Client:
     def __init__(self, server: BunkoServer, writer: LineSink) -> None:
         self._server, self._writer = server, writer
-        self._connection = Connection(server, may_be_stateless=True)
+        self._connection = ClientConnection(server, may_be_stateless=True)
         self._caller = local_caller("stdio")
         self._telling: asyncio.Task[None] | None = None  # of changes
 

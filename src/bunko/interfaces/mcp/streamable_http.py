@@ -42,8 +42,8 @@ from bunko.interfaces.mcp.protocol import (
     HANDSHAKE_VERSIONS,
     UNSUPPORTED_VERSION,
     VERSION_KEY,
-    Call,
-    Connection,
+    ClientCall,
+    ClientConnection,
     SendMessage,
     answer,
     check_version,
@@ -65,7 +65,7 @@ class ClientSession:
     """A client that shook hands."""
 
     owner: str
-    connection: Connection
+    connection: ClientConnection
     id: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     is_listening: bool = False
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -108,7 +108,7 @@ class ClientSessions:
     def __init__(self) -> None:
         self._sessions: dict[str, ClientSession] = {}
 
-    def open(self, caller: Caller, connection: Connection) -> ClientSession | None:
+    def open(self, caller: Caller, connection: ClientConnection) -> ClientSession | None:
         """Return a new session of a caller, None if all others are needed."""
         for session in list(self._sessions.values()):
             if session.has_expired:
@@ -310,7 +310,7 @@ class _Exchange:
             return
         await self._reply(
             message,
-            lambda send: asyncio.create_task(answer(self._server, Call(message, version, caller, send))),
+            lambda send: asyncio.create_task(answer(self._server, ClientCall(message, version, caller, send))),
             statuses=_STATUSES,
         )
 
@@ -331,7 +331,7 @@ class _Exchange:
 
     async def _answer(self, message: Request | Notification | Response, caller: Caller, version: str) -> None:
         if self._sessions is None:
-            connection = Connection(self._server, version=version)
+            connection = ClientConnection(self._server, version=version)
         elif isinstance(message, Request) and message.method == "initialize" and _SESSION_HEADER not in self._headers:
             await self._open_session(self._sessions, message, caller)
             return
@@ -345,7 +345,7 @@ class _Exchange:
         await self._reply(message, lambda send: connection.start(message, caller, send))
 
     async def _open_session(self, sessions: ClientSessions, message: Request, caller: Caller) -> None:
-        connection = Connection(self._server)
+        connection = ClientConnection(self._server)
         reply = connection.shake_hands(message)
         if connection.version:
             self._session = sessions.open(caller, connection)

@@ -29,7 +29,7 @@ _SHOWN_JOBS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class HistogramBar:
     """A rectangle and what it stands for."""
 
     x: float
@@ -47,7 +47,7 @@ class Histogram:
 
     width: int
     height: int
-    bars: Sequence[Bar]
+    bars: Sequence[HistogramBar]
     median_x: float
 
 
@@ -159,7 +159,7 @@ def _length_histogram(lengths: LengthDistribution, *, width: int = 240, height: 
         # A single chunk among thousands is still to be seen.
         bar_height = max(1.5, length_bin.count / largest * height) if length_bin.count else 0.0
         bars.append(
-            Bar(
+            HistogramBar(
                 round(index * step + 0.5, 1), round(height - bar_height, 1), round(step - 1, 1), round(bar_height, 1),
                 length_bin.low, length_bin.high, length_bin.count,
             )

@@ -74,13 +74,9 @@ def build_app(
 
     app.event("app_mention")(take_message)
     app.event("message")(take_direct_message)
-    app.event(re.compile(".*"))(_ignore)
+    app.event(re.compile(".*"))(lambda: None)  # acknowledges what the bot has no use for
     app.action(re.compile(f"{GOOD_ACTION}|{BAD_ACTION}"))(take_click)
     return app
-
-
-def _ignore() -> None:
-    """Acknowledge an event that the bot has no use for."""
 
 
 def message_entry(event: Mapping[str, Any], identity: Identity) -> OutboxEntry | None:

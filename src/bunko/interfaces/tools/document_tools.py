@@ -185,7 +185,7 @@ def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
         tool is None and sum(other.active and (not kinds or other.kind in kinds) for other in call.library.tools()) > 1
     )
     rows = [
-        ListedFields.fill(document) | ({"tool": names[tool.name]} if several_tools else {})
+        ListRow.fill(document) | ({"tool": names[tool.name]} if several_tools else {})
         for tool, document in listing.documents
     ]
     fitting = _fitting_rows(rows, call.library.settings.serve.max_result_tokens)
@@ -215,7 +215,7 @@ def _fitting_rows(rows: list[dict[str, Any]], token_budget: int) -> list[dict[st
     return rows
 
 
-class ListedFields(Fields):
+class ListRow(Fields):
     """A document in a list."""
 
     path: str = of("uri", single_line)

@@ -12,7 +12,6 @@ from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hin
 from bunko.interfaces.tools.tool import ARRAY, INTEGER, STRING, DocumentLink, Param, ToolCall, ToolReply, object_schema
 from bunko.library.admin.commands import enable_command
 from bunko.library.tools.catalog import find_tool
-from bunko.search.paging import PageItem
 from bunko.search.passages import EXTRACTS, Passage, display_label, snippet_terms
 from bunko.search.request import SearchRequest, parse_options
 from bunko.text.snippets import highlight_ranges
@@ -77,14 +76,21 @@ def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, sh
     total = format_count(page.total_chunks, "chunk")
     blocks = [f"{format_count(len(results), 'result')} among {total}. {UNTRUSTED_NOTE}"] if results else []
     for item, result in zip(page.results, results, strict=True):
-        facts = ", ".join(_result_facts(item, result, show_tool=show_tools))
+        facts = [f"score {result['score']}", f"chunk {result['chunk_index']}", f"hash {result['hash']}"]
+        facts += [f"tool {result['tool']}"] if show_tools else []
+        facts += [f"trust {result['trust']}, fetched {result['fetched_at']}"] if "trust" in result else []
+        facts += [f"date {result['date']}"] if result.get("date") else []
+        facts += [f"matched {' '.join(result['matched'])}"] if "matched" in result else []
+        facts += [f"{item.more_in_document} more in this document"] if item.more_in_document else []
+        facts += [] if item.has_start else ["continued from the last page"]
+        facts += [] if item.has_end else ["cut: continues with the cursor"]
         names = item.passage.headings or [result["heading"] or result.get("title", "")]
         line = result["content"].lstrip().partition("\n")[0]
         if names[-1] == (line.lstrip("#").strip() if line.startswith("#") else ""):
             names = names[:-1]  # the text begins with this heading
         labels = [" > ".join(names), result.get("author", ""), *(f"#{tag}" for tag in result.get("tags", ()))]
         excerpt = wrap_excerpt(mark, result["content"], " ".join(label for label in labels if label))
-        blocks.append(f"## {result['citation']} | {facts}\n{excerpt}")
+        blocks.append(f"## {result['citation']} | {', '.join(facts)}\n{excerpt}")
     if not results and page.is_first:
         blocks.append(f"No results among {total}. Try other words or fewer filters.")
     elif not results:
@@ -97,18 +103,6 @@ def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, sh
         checked = fresh.checked_at or "never"
         blocks.append(f"Generation {fresh.generation}, checked {checked}{missing}")
     return "\n\n".join([*blocks, *page.notices])
-
-
-def _result_facts(item: PageItem, result: dict[str, Any], *, show_tool: bool) -> list[str]:
-    """Return what is said about a result beside its text, such as its score and whether it was cut."""
-    facts = [f"score {result['score']}", f"chunk {result['chunk_index']}", f"hash {result['hash']}"]
-    facts += [f"tool {result['tool']}"] if show_tool else []
-    facts += [f"trust {result['trust']}, fetched {result['fetched_at']}"] if "trust" in result else []
-    facts += [f"date {result['date']}"] if result.get("date") else []
-    facts += [f"matched {' '.join(result['matched'])}"] if "matched" in result else []
-    facts += [f"{item.more_in_document} more in this document"] if item.more_in_document else []
-    facts += [] if item.has_start else ["continued from the last page"]
-    return facts if item.has_end else [*facts, "cut: continues with the cursor"]
 
 
 MAX_RESULTS = 50

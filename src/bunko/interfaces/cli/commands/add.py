@@ -178,7 +178,9 @@ def describe_addition(addition: Addition) -> str:
     count = format_count(contents.documents, "document", number_format=",")
     if section_of(tool.kind) == "memos":
         entries = format_count(contents.documents, "entry", "entries", number_format=",")
-        return f"{_entry_file_shape(addition)} with {entries}{_date_range(contents.first_date, contents.last_date)}"
+        first, last = contents.first_date[:4], contents.last_date[:4]
+        years = f" from {first}" + (f" to {last}" if last != first else "") if first else ""
+        return f"{_entry_file_shape(addition)} with {entries}{years}"
     if source.files:
         return f"{count}: {formats}"
     program = vault_program(source.path)
@@ -194,13 +196,6 @@ def _entry_file_shape(addition: Addition) -> str:
         return "a JSON-lines file"
     is_changelog = path.name.casefold().replace("_", "").startswith(("changelog", "clmemo"))
     return "a ChangeLog memo file" if is_changelog else "a memo file"
-
-
-def _date_range(first: str, last: str) -> str:
-    if not first:
-        return ""
-    first, last = first[:4], last[:4]
-    return f" from {first}" if first == last else f" from {first} to {last}"
 
 
 def _summary(library: Library, addition: Addition, tool: Tool, report: Report) -> str:

@@ -165,7 +165,9 @@ class ChatSession:
             self.answerer.conversation.restore(exchanges, chat.sources.values())
         recalled = chat.exchanges[-_RECALLED_EXCHANGES:] if self._read_line is not None else []  # not into a pipe
         for exchange in recalled:
-            _print_wrapped(f"> {' '.join(exchange.question.split())}\n\n{exchange.shown}\n")
+            width = shutil.get_terminal_size().columns
+            for line in replace_controls(f"> {' '.join(exchange.question.split())}\n\n{exchange.shown}\n").split("\n"):
+                click.echo("\n".join(line[row.start : row.end] for row in wrap_rows(line, width)))
 
     def open_source(self, number: int) -> None:
         """Open a source as `bunko open` does."""
@@ -180,13 +182,6 @@ class ChatSession:
         target = find_document(self.library, source.citation, source.tool or None)
         arguments = open_command(target, os.environ, library_flags=self.library_flags)
         run_program(arguments, is_browser=bool(target.url))
-
-
-def _print_wrapped(text: str) -> None:
-    """Print lines that may be longer than those of the terminal, which would break them within words."""
-    width = shutil.get_terminal_size().columns
-    for line in replace_controls(text).split("\n"):
-        click.echo("\n".join(line[row.start : row.end] for row in wrap_rows(line, width)))
 
 
 def print_error(error: BunkoError) -> None:

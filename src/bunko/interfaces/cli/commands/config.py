@@ -24,7 +24,7 @@ from bunko.settings import CONFIG_NAMES, all_settings
 from bunko.settings.starter import starter_config
 
 if TYPE_CHECKING:
-    from bunko.settings import LoadedSettings
+    pass
 
 
 class ConfigCommands(CommandGroup):
@@ -70,7 +70,7 @@ def show(key: str | None, changed: bool, shared: SharedOptions) -> None:
       bunko config show --docs-dir ~/notes
       bunko config show search
     """
-    loaded = _load(shared)
+    loaded = shared.load_all_settings()
     rows = [row for row in loaded.rows() if key is None or row[0] == key or row[0].startswith(f"{key}.")]
     if not rows:
         raise click.UsageError(f"No such setting or section: {key!r}")
@@ -108,7 +108,7 @@ def set_value(key: str, value: str, shared: SharedOptions) -> None:
     """
     path = _file(shared)
     try:
-        loaded = _load(shared)
+        loaded = shared.load_all_settings()
     except SettingsError:
         loaded = None
     set_setting(key, value, path, loaded)
@@ -132,13 +132,6 @@ def unset(key: str, shared: SharedOptions) -> None:
 
 def _file(shared: SharedOptions) -> Path:
     return shared.config or user_config_file()
-
-
-def _load(shared: SharedOptions) -> LoadedSettings:
-    loaded = shared.load_settings(all_providers=True)
-    for notice in loaded.notices:
-        print_stderr(notice)
-    return loaded
 
 
 def _report(shared: SharedOptions, key: str, path: Path, message: str) -> None:

@@ -91,10 +91,6 @@ def _application_data(*parts: str) -> Callable[[], Path]:
     return path
 
 
-def _zed_settings() -> Path:
-    return _application_data("Zed", "settings.json")() if os.name == "nt" else _user_config("zed", "settings.json")()
-
-
 ASSISTANTS: dict[str, Assistant] = {
     "claude-code": Assistant(
         "Claude Code",
@@ -136,7 +132,7 @@ ASSISTANTS: dict[str, Assistant] = {
     ),
     "zed": Assistant(
         "Zed",
-        _zed_settings,
+        _application_data("Zed", "settings.json") if os.name == "nt" else _user_config("zed", "settings.json"),
         section="context_servers",
         build_entry=lambda command: {"source": "custom", **_command_and_args(command)},
     ),
@@ -367,18 +363,13 @@ def command(
                 hint="Check its permissions and the free space.",
             ) from error
         print_stderr(f"Installed the skill: {skill_file}")
-    _print_assistant_names(shared)
-
-
-def _print_assistant_names(shared: SharedOptions) -> None:
-    """Say which tools the assistant sees by another name; a library that cannot be opened has none."""
     if not shared.library_paths().database.exists():
         return
     with suppress(BunkoError), shared.open(create=False, read_only=True) as library:
         active_names = {tool.name for tool in library.tools() if tool.active}
-        for name, seen_name in library.assistant_names().items():
-            if name in active_names and seen_name != name:
-                print_stderr(f"The assistant sees {name} as {seen_name}.")
+        for tool_name, seen_name in library.assistant_names().items():
+            if tool_name in active_names and seen_name != tool_name:
+                print_stderr(f"The assistant sees {tool_name} as {seen_name}.")
 
 
 def _write(target: Path, assistant: Assistant, name: str, server_command: list[str]) -> None:

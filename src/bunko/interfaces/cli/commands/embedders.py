@@ -23,7 +23,7 @@ from bunko.library.admin.embedder_status import (
 from bunko.messages import translate
 
 if TYPE_CHECKING:
-    from bunko.settings import Settings
+    pass
 
 _COLUMNS = ("embedder", "state", "model", "install", "key", "description")
 
@@ -46,7 +46,7 @@ def command(ctx: click.Context, /, shared: SharedOptions) -> None:
         ctx.obj = shared
         return
 
-    statuses = provider_statuses(_load_settings(shared))
+    statuses = provider_statuses(shared.load_all_settings().settings)
     if shared.as_json:
         print_json({"embedders": [EmbedderFields.fill(status) for status in statuses]})
         return
@@ -80,7 +80,7 @@ def test(group_options: SharedOptions, /, name: str | None, shared: SharedOption
         if getattr(shared, option) is None:
             setattr(shared, option, getattr(group_options, option))
     shared.configure_logging()
-    settings = _load_settings(shared)
+    settings = shared.load_all_settings().settings
     trial = try_embedder(settings, name or settings.embedding.provider)
     if shared.as_json or group_options.as_json:
         print_json(
@@ -110,10 +110,3 @@ def test(group_options: SharedOptions, /, name: str | None, shared: SharedOption
             "The two sentences with the same meaning are not the most similar:"
             " this model does not know both languages well enough."
         )
-
-
-def _load_settings(shared: SharedOptions) -> Settings:
-    loaded = shared.load_settings(all_providers=True)
-    for notice in loaded.notices:
-        print_stderr(notice)
-    return loaded.settings

@@ -268,16 +268,12 @@ def _evaluation_plan(
 ) -> EvaluationPlan:
     is_public = options.corpus is not None
     tool_mode = [str(flags["search.mode"])] if "search.mode" in flags else []
-    modes = _choose_modes(options.modes or tool_mode, default_to_settings=is_public or existing_tool is not None)
+    names: tuple[Any, ...] = tuple(dict.fromkeys(options.modes or tool_mode))
+    defaults: tuple[Any, ...] = () if is_public or existing_tool is not None else ("hybrid",)
+    modes = MODES if "all" in names else names or defaults
     n_results = options.n_results or (10 if is_public else 5)
     # Our own format retrieves as many chunks as it scores results; public sets judge whole documents.
     return EvaluationPlan(usable_modes(modes, settings), n_results, None if is_public else n_results)
-
-
-def _choose_modes(mode_names: Sequence[str], *, default_to_settings: bool) -> tuple[Any, ...]:
-    if "all" in mode_names:
-        return MODES
-    return tuple(dict.fromkeys(mode_names)) or (() if default_to_settings else ("hybrid",))
 
 
 def _load_previous_report(path: Path | None, judged_set: JudgedSet, n_results: int) -> PreviousReport | None:

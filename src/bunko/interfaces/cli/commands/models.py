@@ -122,10 +122,7 @@ def remove(group_options: SharedOptions, /, name: str, shared: SharedOptions) ->
 
 
 def _print_models(shared: SharedOptions, *, as_json: bool) -> None:
-    loaded = shared.load_settings(all_providers=True)
-    for notice in loaded.notices:
-        print_stderr(notice)
-    statuses = model_statuses(loaded.settings)
+    statuses = model_statuses(shared.load_all_settings().settings)
     if as_json:
         models = [ModelFields.fill(status) | {"path": str(status.onnx_path or "")} for status in statuses]
         print_json({"models": models})

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from bunko.interfaces.cli import terminal
@@ -37,7 +37,8 @@ def show_import_progress(label: str = "Importing") -> Iterator[Observer]:
     On Ctrl-C the last line says how many files are done: every reported batch is stored.
     """
     last: ImportProgress | None = None
-    display = terminal.progress_bars.import_bar(label) if _is_stderr_terminal() else _import_lines(label)
+    writer = progress_line_writer(print_stderr, time.monotonic, label)
+    display = terminal.progress_bars.import_bar(label) if _is_stderr_terminal() else nullcontext(writer)
 
     def report_progress(progress: ImportProgress) -> None:
         nonlocal last
@@ -143,11 +144,6 @@ def show_download() -> Iterator[Callable[[str, int, int], None]]:
         return
     with terminal.progress_bars.step_bars(str, in_bytes=True) as update:
         yield update
-
-
-@contextmanager
-def _import_lines(label: str) -> Iterator[Callable[[ImportProgress], None]]:
-    yield progress_line_writer(print_stderr, time.monotonic, label)
 
 
 def progress_line_writer(

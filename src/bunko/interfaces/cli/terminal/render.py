@@ -118,7 +118,12 @@ def show_details(details: ToolDetails, flags: str = "") -> None:
         table.add_column(justify="right")
         highest = max(length_bin.count for length_bin in details.chunk_lengths.bins)
         for length_bin in details.chunk_lengths.bins:
-            bar = _bar(length_bin.count / highest, ascii_only=console.options.ascii_only)
+            share = length_bin.count / highest
+            # The smallest part of a bar is an eighth; one chunk among many must not look like none.
+            cells, eighths = divmod(max(1 if share else 0, round(share * _MAX_BAR_CELLS * 8)), 8)
+            bar = "█" * cells + _EIGHTHS[eighths]
+            if console.options.ascii_only:
+                bar = "#" * max(1 if share else 0, round(share * _MAX_BAR_CELLS))
             table.add_row(f"{length_bin.low:,}–{length_bin.high:,}", bar, f"{length_bin.count:,}")
         console.print(table)
     columns = (
@@ -168,14 +173,6 @@ def _readable_facts(details: ToolDetails) -> Iterator[tuple[str, str]]:
             yield name, translate(", ".join(changed) or "none since the last import")
         else:
             yield name, value
-
-
-def _bar(share: float, *, ascii_only: bool) -> str:
-    if ascii_only:
-        return "#" * max(1 if share else 0, round(share * _MAX_BAR_CELLS))
-    # The smallest part of a bar is an eighth; one chunk among many must not look like none.
-    cells, eighths = divmod(max(1 if share else 0, round(share * _MAX_BAR_CELLS * 8)), 8)
-    return "█" * cells + _EIGHTHS[eighths]
 
 
 def show_tools(tools: list[Tool]) -> None:
