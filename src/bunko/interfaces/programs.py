@@ -122,7 +122,7 @@ def start_program(command: Sequence[str], *, is_browser: bool = False) -> None:
         )
     except OSError as error:
         raise SettingsError(f"{program} cannot be run: {error.strerror}", hint=_EDITOR_HINT) from error
-    # Somebody must take note of its end.
+    # Without a wait, its end would leave a zombie.
     threading.Thread(target=process.wait, name="bunko-editor", daemon=True).start()
 
 

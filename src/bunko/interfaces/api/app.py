@@ -44,7 +44,7 @@ _INTERNAL = RequestError("The request failed with an internal error", hint="See 
 
 
 def build_api(registry: ToolRegistry) -> ASGIApp:
-    """Return the app of the API; whoever sends a request was checked before."""
+    """Return the app of the API; the senders of its requests were checked before."""
     return _Api(registry)
 
 

@@ -111,7 +111,7 @@ class ChatEvents:
     on_text: Callable[[str], None] = lambda text: None
     on_call: Callable[[str, Mapping[str, Any]], None] = lambda name, arguments: None
     on_restart: Callable[[], None] = lambda: None  # what was streamed so far was not the answer
-    confirm: Confirm | None = None  # asks the user about a call; None: nobody can be asked
+    confirm: Confirm | None = None  # asks the user about a call; None: there is no user to ask
 
 
 @dataclass(slots=True)
@@ -369,7 +369,7 @@ class Conversation:
     async def _run_call(
         self, call: RequestedCall, offered: Mapping[str, OfferedTool], events: ChatEvents, reply: ChatReply
     ) -> str:
-        """Return the result of a call for the model; whatever goes wrong is a sentence that it can act on."""
+        """Return the result of a call for the model; each failure is a sentence that it can act on."""
         if call.name not in offered:
             return unknown_tool(call.name, offered)
         arguments = call.parse_arguments()

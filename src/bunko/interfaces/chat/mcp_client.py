@@ -1,4 +1,8 @@
-"""Keep one MCP server connected: start it, call it, and start it again if it ends; needs the package mcp."""
+"""Keep one MCP server connected: start it, call it, and start it again if it ends.
+
+The client of the SDK, which this module needs, also speaks over standard input and output, but keeps what a server writes
+before the next line break without a limit.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ _Outgoing = MemoryObjectReceiveStream[SessionMessage]
 _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 
 _log = logging.getLogger(SERVERS_LOG)
-# The SDK reports each line that is not JSON with a traceback, which would go to stderr if nobody handled it.
+# The SDK reports each line that is not JSON with a traceback, which would go to stderr without a handler.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 _FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.5, 60.0  # before a server that ended is started again
@@ -366,7 +370,7 @@ async def _read_messages(
 
 
 async def _deliver(line: bytes, messages: _Incoming) -> None:
-    """Pass a message on; one that comes when nobody listens any more is dropped, so that the server can go on."""
+    """Pass a message on; one that comes after its reader has gone is dropped, so that the server can go on."""
     message: SessionMessage | Exception
     try:
         message = SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))

@@ -30,7 +30,7 @@ class OfferedTool:
     name: str
     server: str
     tool: ServerTool
-    has_changed: bool = False  # since it was offered last, and nobody has been told
+    has_changed: bool = False  # since it was offered last, unannounced
 
 
 class MCPManager:

@@ -41,7 +41,7 @@ class ChatTools:
     library_manager: MCPManager | None = None  # of this library alone
 
     def limited_to(self, rights: Rights) -> ChatTools:
-        """Return the tools for somebody with these rights; other servers know nothing of them."""
+        """Return the tools for a caller with these rights; other servers know nothing of them."""
         if rights.reads_all or self.manager is None:
             return self
         return ChatTools(self.library_manager, (), frozenset((_BUILTIN.name,)), self.library_manager)
@@ -129,7 +129,7 @@ def _is_bunko(config: ServerConfig) -> bool:
 def list_folders(paths: LibraryPaths) -> list[Path]:
     """Return where the list of servers may be: the current folder, the library and the user's config folder.
 
-    The list names commands to run, so that none is read from a folder of documents, which somebody else may write.
+    The list names commands to run, so that none is read from a folder of documents, which other people may write.
     """
     folders = [Path.cwd(), paths.folder, user_config_folder()]
     documents = paths.docs_dir and paths.docs_dir.resolve()

@@ -50,7 +50,7 @@ class _ClosedOutput(io.RawIOBase):
 
 
 class _MessageFile(io.FileIO):
-    """The stream of messages; one that cannot be written is lost, because nobody could be told."""
+    """The stream of messages; one that cannot be written is lost, because no other stream could say so."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Write bytes to the stream, or drop them."""

@@ -56,7 +56,7 @@ def build_app(
     """Return the ASGI app with its parts, behind the checks of Host and Origin and then of the token or session.
 
     A stateless app keeps no sessions of MCP, so that any of several processes can answer each request. `links` lets
-    whoever started the process sign in. Without `requests_per_second`, callers may send as many as they like.
+    the user who started the process sign in. Without `requests_per_second`, callers may send as many as they like.
     """
     metrics, readiness = metrics or ServerMetrics(), Readiness(registry)
     authorizer = Authorizer(registry, token, links)

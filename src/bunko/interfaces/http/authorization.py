@@ -271,7 +271,7 @@ class TokenGuard:
         )  # fmt: skip
 
     def _log_refusal(self, scope: Scope) -> None:
-        """Log a refused request, without its token, and not so often that somebody could fill the disk."""
+        """Log a refused request, without its token, and not so often that clients could fill the disk."""
         if time.monotonic() - self._logged_at < _LOG_SECONDS:
             self._unlogged += 1
             return
@@ -322,7 +322,7 @@ class SignIn:
         if method != "POST":
             allowed = "GET, POST" if scope["path"] == LOGIN_PATH else "POST"
             return refuse(scope, 405, "method", f"{method} is not allowed here", f"Use {allowed}.", {"Allow": allowed})
-        # Otherwise a page of another server on this machine could sign somebody in under its own name, or out.
+        # Otherwise a page of another server on this machine could sign a user in under its own name, or out.
         if not is_same_origin(scope):
             return refuse(
                 scope, 403, "wrong_origin", "This form must come from a page of this server", "Reload the page."
@@ -340,7 +340,7 @@ class SignIn:
         session = self._authorizer.open_local_session(token)
         if session is not None:
             return _start(request.scope, session, "/")
-        # Whoever is signed in already has followed the link a second time.
+        # A user who is signed in already has followed the link a second time.
         if await self._authorizer.find_session(session_cookie(request.scope)) is not None:
             return RedirectResponse("/", 303)
         return self._page(request, problem="link")

@@ -48,7 +48,7 @@ class Readiness:
     async def problem(self) -> str:
         """Return why searches cannot be answered, or an empty string; it takes at most some seconds.
 
-        The sentence names no host, path or tool: whoever asks may have no token. The details are logged.
+        The sentence names no host, path or tool: the client may have no token. The details are logged.
         """
         check = self._check
         if check is None or (check.done() and time.monotonic() - self._checked_at > CACHE_SECONDS):
@@ -93,7 +93,7 @@ PATHS = ("/mcp", "/healthz", "/readyz", "/metrics")
 
 @dataclass(frozen=True, slots=True)
 class LibraryState:
-    """What is asked of the library itself when somebody reads the metrics."""
+    """What is asked of the library itself when the metrics are read."""
 
     is_ready: bool
     store: str = ""
@@ -106,7 +106,7 @@ class LibraryState:
 class ServerMetrics:
     """The metrics of one server process; with a shared folder, those of all processes that share it.
 
-    The labels are modes, stages, outcomes, paths and status codes: no query, no token, and no name that somebody chose.
+    The labels are modes, stages, outcomes, paths and status codes: no query, no token, and no chosen name.
     """
 
     def __init__(self, shared_folder: Path | None = None) -> None:

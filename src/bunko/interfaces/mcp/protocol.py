@@ -229,7 +229,7 @@ async def answer(server: RequestServer, call: ClientCall) -> Message:
     request = call.request
     try:
         handler = check_method(server, request.method, is_stateless=call.is_stateless)
-        progress_token(call)  # also where nobody reports progress, a wrong one is refused
+        progress_token(call)  # a wrong one is refused, also where no progress is reported
         result = await handler(call)
     except ProtocolError as error:
         return error_message(request.id, error)

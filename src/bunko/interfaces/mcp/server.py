@@ -150,7 +150,7 @@ MAX_WAIT_SECONDS = 10.0
 
 
 class BunkoServer:
-    """Answers requests from a tool registry, whatever carries them."""
+    """Answers requests from a tool registry, over any transport."""
 
     def __init__(self, registry: ToolRegistry, *, keeps_sessions: bool = True) -> None:
         """Without sessions, clients of the older era cannot be notified."""

@@ -265,7 +265,7 @@ def _note_drained(waiting: asyncio.Future[None]) -> None:
 def claim_stdio() -> Iterator[tuple[AsyncIterator[str], LineSink]]:
     """Yield the streams of the client.
 
-    Meanwhile, whatever else is printed goes to stderr, and whatever else reads finds no input.
+    Meanwhile, all other output goes to stderr, and all other readers find no input.
     """
     with ExitStack() as stack:
         source = _move(stack, 0, os.open(os.devnull, os.O_RDONLY))
@@ -281,7 +281,7 @@ def _move(stack: ExitStack, descriptor: int, substitute: int) -> int:
     """Return a new descriptor of a stream whose old one gets a substitute until the stack is left."""
     try:
         moved = os.dup(descriptor)
-    except OSError:  # it is closed: there is nobody at the other end
+    except OSError:  # it is closed: there is no other end
         return substitute
     stack.callback(os.close, moved)
     stack.callback(os.dup2, moved, descriptor)

@@ -474,7 +474,7 @@ class _Events:
         self._is_open = True
 
     async def put(self, message: Message) -> None:
-        """Add a message, and wait for room; when nobody reads any more, it is dropped."""
+        """Add a message, and wait for room; after its reader has gone, it is dropped."""
         if self._is_open:
             await self._room.acquire()
             self._queue.put_nowait(message)
@@ -490,11 +490,11 @@ class _Events:
         return _encode_event(message) if message is not None else None
 
     def finish(self) -> None:
-        """Let the reader know that nothing more comes, or that nobody is there to read it."""
+        """Let the reader know that nothing more comes, or that its reader has gone."""
         self._queue.put_nowait(None)
 
     def close(self) -> None:
-        """Let nobody wait for room any more."""
+        """End all waits for room."""
         self._is_open = False
         for _ in range(_MAX_WAITING_EVENTS):
             self._room.release()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def build_page(registry: ToolRegistry) -> ASGIApp:
-    """Return the app of the page; whoever sends a request was checked before, except for assets."""
+    """Return the app of the page; the senders of requests were checked before, except for assets."""
     environment()  # what cannot work fails here, and not at the first request
     return Starlette(
         routes=[

@@ -74,7 +74,7 @@ class DocumentPage(PageView):
         values = {"document": document, "is_local_user": is_local_user(request)}
         template = "document_part.html" if parameters.get("part") else "document.html"
         if parameters.get("part") and parameters.get("lines"):
-            document["outline"] = []  # whoever loads further lines has it already
+            document["outline"] = []  # the page that loads further lines has it already
         return render(request, template, values, script_sections=["document"])
 
 

@@ -245,7 +245,7 @@ def build_http_app(app: App, signing_secret: str) -> Starlette:
                     return PlainTextResponse("The request is too large\n", 413)
         if limit.cancelled_caught:
             return PlainTextResponse("The request took too long\n", 408)
-        # Bolt checks this too, but parses the request first, whoever sent it.
+        # Bolt checks this too, but only after it has parsed the request.
         if not _is_signed(verifier, request, body):
             return PlainTextResponse("The request is not signed by Slack\n", 401)
         try:

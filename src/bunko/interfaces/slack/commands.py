@@ -195,7 +195,7 @@ class RagCommands:
         self._settings, self._messages, self._tools, self._domains = settings, messages, tools, domains
 
     def may_change_library(self, sender: Sender) -> bool:
-        """Return whether the settings allow somebody to change the library there."""
+        """Return whether the settings allow the sender to change the library there."""
         slack = self._settings.slack
         return (
             _EVERYONE in slack.write_users or sender.user in slack.write_users or sender.channel in slack.write_channels
@@ -227,7 +227,7 @@ class RagCommands:
     def _take_rights(self, command: Command, sender: Sender) -> ChatTools:
         """Call tools on behalf of the sender from now on; return those that a command may use."""
         caller = sender.caller(self._settings.slack.tools)
-        if command.verb in CHANGING_VERBS:  # whoever may change the library may also read it
+        if command.verb in CHANGING_VERBS:  # the right to change the library includes reading it
             caller = replace(caller, rights=ALL_RIGHTS)
         CURRENT_CALLER.set(caller)
         return self._tools.limited_to(caller.rights)

@@ -207,7 +207,7 @@ class Handler:
 _MAX_LOADED = 1000
 POLL_SECONDS = 1.0  # another process of the same bot may add entries, too
 FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 2.0, 300.0  # before a reply is tried again
-_GIVE_UP_SECONDS = 86_400.0  # an answer that comes a day later helps nobody
+_GIVE_UP_SECONDS = 86_400.0  # an answer that comes a day later does not help
 _PRUNE_SECONDS = 3600.0
 
 

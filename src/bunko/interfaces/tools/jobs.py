@@ -232,11 +232,11 @@ class Jobs:
         return job
 
     def visible(self, caller: Caller) -> list[Job]:
-        """Return the jobs that somebody may see: its own, or all of those who may change everything."""
+        """Return the jobs that a caller may see: its own, or all if it may change everything."""
         return [job for job in self._all() if _may_see(caller, job)]
 
     def find(self, job_id: str, caller: Caller) -> Job:
-        """Return a job that somebody may see."""
+        """Return a job that a caller may see."""
         visible = {job.id: job for job in self.visible(caller)}
         if job_id not in visible:
             raise UnknownName(
@@ -336,5 +336,5 @@ def _loaded_job(fields: dict[str, Any]) -> Job:
 
 
 def _may_see(caller: Caller, job: Job) -> bool:
-    """Return whether somebody may see and cancel a job: whoever started it, and whoever may change everything."""
+    """Return whether a caller may see and cancel a job: its own, or any if it may change everything."""
     return caller.rights.writes_all or caller.name == job.owner

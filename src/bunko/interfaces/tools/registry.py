@@ -89,7 +89,7 @@ class ToolRegistry:
         return LibraryAccess(self.library(), caller)
 
     def tools(self, caller: Caller | None = None) -> list[ToolDefinition]:
-        """Return the current tools for a caller, else for whoever started this process, sorted by name.
+        """Return the current tools for a caller, else for the user of this process, sorted by name.
 
         They are built again only if they have changed.
         """

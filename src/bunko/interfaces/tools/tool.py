@@ -51,7 +51,7 @@ class Param:
             result["enum"] = list(self.choices)
         if self.default is not None:
             result["default"] = self.default
-        if self.minimum is not None and self.minimum > 1:  # nobody asks for fewer than one
+        if self.minimum is not None and self.minimum > 1:  # no model asks for fewer than one
             result["minimum"] = self.minimum
         if self.maximum is not None:
             result["maximum"] = self.maximum
@@ -162,7 +162,7 @@ ReportProgress = Callable[[float, float, str], None]  # what is done, of how muc
 
 
 def ignore_progress(done: float, total: float, message: str) -> None:
-    """Tell nobody."""
+    """Drop the report."""
 
 
 @dataclass(slots=True)
@@ -189,7 +189,7 @@ class ToolDefinition:
     params: Sequence[Param]
     output_schema: Mapping[str, Any]  # the JSON schema of its structured content
     run: Callable[[ToolCall], ToolReply]
-    right: Right = field(kw_only=True)  # without a default, so that nobody forgets it
+    right: Right = field(kw_only=True)  # without a default, so that it cannot be forgotten
     idempotent: bool = True
     destructive: bool = False
     open_world: bool = False  # accesses the network

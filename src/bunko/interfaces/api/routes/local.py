@@ -1,4 +1,4 @@
-"""What only whoever started this server may do, on the same machine: choose folders and open documents."""
+"""What only the user who started this server may do, on the same machine: choose folders and open documents."""
 
 from __future__ import annotations
 

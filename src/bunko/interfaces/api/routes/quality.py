@@ -87,7 +87,7 @@ class Judgement(Shape):
 
 
 def report_store(library: LibraryAccess) -> ReportStore:
-    """Return the reports, to whoever may read everything: they contain questions about all tools."""
+    """Return the reports, to callers who may read everything: they contain questions about all tools."""
     if not library.caller.rights.reads_all:
         raise AccessDenied("This token may not see the reports", hint=ASK_HINT)
     return ReportStore(library.paths.folder)

@@ -107,7 +107,7 @@ def command(
 
 
 def _other_models(library: Library, names: Sequence[str]) -> str:
-    """Return which model was used and how to choose another, if nobody chose it and there is a key for another."""
+    """Return which model was used and how to choose another, if it is the default and there is a key for another."""
     embedding = library.settings.embedding
     if embedding.provider != DEFAULT_PROVIDER or library.setting_origins.get("embedding.provider") != "default":
         return ""

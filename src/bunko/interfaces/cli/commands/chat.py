@@ -72,7 +72,7 @@ class ChatSession:
         strict: bool = False,
         chats: SavedChats | None = None,  # None: nothing is kept
         library_flags: str = "",
-        read_line: ReadLine | None = None,  # None: nobody can be asked
+        read_line: ReadLine | None = None,  # None: there is no user to ask
     ) -> None:
         self.library, self.answerer, self.strict, self.chats = library, answerer, strict, chats
         self.library_flags, self._read_line = library_flags, read_line

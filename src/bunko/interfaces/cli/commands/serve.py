@@ -337,7 +337,7 @@ def ui(
 
 
 def listen(host: str, port: int | None, default_port: int, *, allow_remote: bool) -> socket.socket:
-    """Return a listening socket; if nobody named a port and the usual one is taken, any free one will do."""
+    """Return a listening socket; without a named port, any free one will do if the usual one is taken."""
     if port is not None:
         return open_listening_socket(host, port, allow_remote=allow_remote)
     try:
