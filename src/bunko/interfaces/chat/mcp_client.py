@@ -1,7 +1,7 @@
 """Keep one MCP server connected: start it, call it, and start it again if it ends.
 
-The client of the SDK, which this module needs, also speaks over standard input and output, but keeps what a server writes
-before the next line break without a limit.
+The client of the SDK, which this module needs, also speaks over standard input and output, but keeps what a server
+writes before the next line break without a limit.
 """
 
 from __future__ import annotations
