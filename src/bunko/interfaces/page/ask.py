@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError
 from bunko.interfaces.answers import is_answered, remarks, visible_sentences, visible_sources
@@ -37,7 +37,7 @@ class AskPage(PageView):
         parameters = request.query_params
         question, tool = parameters.get("q", "").strip(), parameters.get("tool", "")
         is_strict = parameters.get("strict") == "true"
-        values: dict[str, Any] = {"question": question, "tool": tool, "is_strict": is_strict, "answer": None}
+        values: dict[str, object] = {"question": question, "tool": tool, "is_strict": is_strict, "answer": None}
         values |= {"error": None, "tools": [(tool.name, single_line(tool.name)) for tool in library.tools()]}
         status = 200
         if question:
@@ -68,7 +68,7 @@ class AskPage(PageView):
         return render(request, "ask.html", values, status=status)
 
 
-def _source_values(source: AnswerSource, question: str) -> dict[str, Any]:
+def _source_values(source: AnswerSource, question: str) -> dict[str, object]:
     citation = parse_citation(source.citation)
     hit = f"L{citation.first}-L{citation.last}" if citation and citation.first else ""
     text = as_paragraph(remove_hidden_chars(source.text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bunko.errors import UnknownName
 from bunko.interfaces.page.answering import PageView
@@ -80,7 +80,7 @@ class DocumentPage(PageView):
 
 def show_document(
     library: LibraryAccess, tool_name: str, path: str, *, hit: str = "", lines: str = "", terms: str = "", at: int = 0
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what is shown of a document: some lines, or those around a hit with the terms of a query marked.
 
     `at` is the character of the document that was found.
@@ -209,7 +209,7 @@ def _choose_part(lines: list[str], hit: tuple[int, int] | None, wanted: tuple[in
     return start, end
 
 
-def _outline_links(tool: Tool, document: StoredDocument, parameters: dict[str, str]) -> list[dict[str, Any]]:
+def _outline_links(tool: Tool, document: StoredDocument, parameters: dict[str, str]) -> list[dict[str, object]]:
     """Return the headings with their addresses; of very many, only those of the upper levels."""
     headings = _headings(document)
     for level in (6, 5, 4, 3, 2, 1):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from bunko.embedders.names import display_name
@@ -62,7 +62,7 @@ def time_values(timestamp: str | None, like: datetime) -> dict[str, str] | None:
     return {"datetime": moment.isoformat(timespec="seconds"), "text": moment.strftime("%Y-%m-%d %H:%M")}
 
 
-def tool_values(request: Request, status: ToolStatus, local_time: datetime, *, can_write: bool) -> dict[str, Any]:
+def tool_values(request: Request, status: ToolStatus, local_time: datetime, *, can_write: bool) -> dict[str, object]:
     """Return what is always visible of a tool."""
     tool = status.tool
     remarks = []  # names of texts about what is not as it should be, each with a value
@@ -94,7 +94,7 @@ def tool_values(request: Request, status: ToolStatus, local_time: datetime, *, c
     }
 
 
-def details_values(request: Request, details: ToolDetails, local_time: datetime) -> dict[str, Any]:
+def details_values(request: Request, details: ToolDetails, local_time: datetime) -> dict[str, object]:
     """Return what is visible of the tool that was opened."""
     status, changes, lengths = details.status, details.changes, details.chunk_lengths
     counted = sum(details.languages.values())
@@ -168,7 +168,7 @@ def _length_histogram(lengths: LengthDistribution, *, width: int = 240, height: 
     return Histogram(width, height, bars, round((lengths.median - first) / (last - first) * width, 1))
 
 
-def job_values(request: Request, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+def job_values(request: Request, jobs: Sequence[Job]) -> list[dict[str, object]]:
     """Return what runs, and the latest that has ended."""
     running = [job for job in jobs if job.state == "running"]
     ended = [job for job in jobs if job.state != "running"]
@@ -188,7 +188,7 @@ def job_values(request: Request, jobs: Sequence[Job]) -> list[dict[str, Any]]:
     ]
 
 
-def _result_counts(result: dict[str, Any]) -> list[tuple[str, str]]:
+def _result_counts(result: dict[str, object]) -> list[tuple[str, str]]:
     """Return the numbers in the result of a job that are not 0, by their names."""
     names = ("added", "updated", "deleted", "moved", "pages", "total_chunks", "chunks", "errors")
     counts = [(name, f"{result[name]:,}") for name in names if isinstance(result.get(name), int) and result[name]]
@@ -208,7 +208,7 @@ class LibraryPage(PageView):
         details = library.tool_care.details(opened) if opened else None
         status, rights = library.status(), library.caller.rights
         can_change = not self.registry.is_read_only
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "tools": [
                 tool_values(
                     request, tool_status, local_time, can_write=can_change and rights.can_write(tool_status.tool.name)
@@ -236,7 +236,7 @@ class LibraryPage(PageView):
         return render(request, "library.html", values, script_sections=["library"])
 
 
-def view_values(library: LibraryAccess) -> dict[str, Any]:
+def view_values(library: LibraryAccess) -> dict[str, object]:
     """Return which views of the library its navigation offers: those that the caller may see."""
     rights = library.caller.rights
     views = ["descriptions", *(["models"] if rights.reads_all else []), *(["settings"] if rights.writes_all else [])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from starlette.datastructures import QueryParams
@@ -180,7 +180,7 @@ class SettingsPage(PageView):
         sections: dict[str, _Rows] = {}
         for name, value, origin in next_rows:
             sections.setdefault(name.partition(".")[0], []).append((name, value, origin))
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "changed": [
                 (name, value, say(request, origin)) for name, value, origin in next_rows if origin != "default"
             ],
@@ -208,7 +208,7 @@ def _single_lines(rows: _Rows) -> _Rows:
     return [(key, single_line(value), single_line(origin)) for key, value, origin in rows]
 
 
-def _form(key: str, rows: _Rows, text: str) -> dict[str, Any] | None:
+def _form(key: str, rows: _Rows, text: str) -> dict[str, object] | None:
     """Return what the form of a setting needs, None if there is none; that of a secret is about a file with it."""
     settings = all_settings()
     name = key if key in settings else key.removesuffix(FILE_SUFFIX)

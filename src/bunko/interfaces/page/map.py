@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from bunko.errors import BunkoError
@@ -38,7 +38,7 @@ class MapPage(PageView):
         parameters = request.query_params
         query, color, layout = (parameters.get(name, "").strip() for name in ("q", "color", "layout"))
         language = parameters.get("lang", "")
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "query": query, "color": color if color in _COLORS else "tool", "layout": layout or "pca",
             "layouts": available_layouts(), "language_override": language if language in LANGUAGES else "",
             "error": None, "documents": [], "total": 0, "next_address": "",
@@ -57,7 +57,7 @@ class MapPage(PageView):
         return render(request, "map.html", values, status=status, script_sections=("map",))
 
 
-def _list(library: LibraryAccess, cursor: str) -> dict[str, Any]:
+def _list(library: LibraryAccess, cursor: str) -> dict[str, object]:
     listing = library.documents.list_documents(ListRequest(sort="newest", limit=_LISTED, cursor=cursor))
     next_query = urlencode({"cursor": listing.next_cursor}, quote_via=quote)
     return {

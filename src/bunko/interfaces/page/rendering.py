@@ -19,7 +19,7 @@ from bunko.messages import Language
 from bunko.types.ranking import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from importlib.resources.abc import Traversable
 
     from starlette.requests import Request
@@ -111,7 +111,7 @@ def environment() -> Environment:
 def render(
     request: Request,
     template: str,
-    values: dict[str, Any],
+    values: Mapping[str, object],
     *,
     status: int = 200,
     script_sections: Sequence[str] = (),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from bunko.errors import BunkoError
@@ -142,7 +142,7 @@ class TimePage(PageView):
         tool, tag = parameters.get("tool", "").strip(), parameters.get("tag", "").strip()
         before = parameters.get("before", "")
         override = parameters.get("lang", "")
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "tool": tool, "tag": tag, "error": None, "years": [], "tags": [], "tag_years": [], "total": 0,
             "has_memos": any(each.active and section_of(each.kind) == "memos" for each in library.tools()),
             "tools": [(each.name, single_line(each.name)) for each in library.tools() if each.active],
@@ -160,7 +160,7 @@ class TimePage(PageView):
 
 def _calendar_values(
     library: LibraryAccess, language: Language, tool: str, tag: str, before: int | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     where = Filter(tags=(normalise_tag(tag),) if tag else ())
     counts, counted = library.readable.overview.calendar(tool=[tool] if tool else [], where=where)
     all_years = sorted({day.year for day in counts}, reverse=True)
@@ -182,7 +182,7 @@ def _calendar_values(
     }
 
 
-def _year_values(grid: YearGrid, language: Language, filters: list[tuple[str, str]]) -> dict[str, Any]:
+def _year_values(grid: YearGrid, language: Language, filters: list[tuple[str, str]]) -> dict[str, object]:
     months, weekdays = _names(language, "months"), _names(language, "weekdays")
     return {
         "grid": grid,
@@ -208,12 +208,12 @@ def _year_values(grid: YearGrid, language: Language, filters: list[tuple[str, st
     }
 
 
-def _tag_values(library: LibraryAccess, language: Language, tool: str) -> dict[str, Any]:
+def _tag_values(library: LibraryAccess, language: Language, tool: str) -> dict[str, object]:
     years, tags = library.readable.overview.tags_by_year(tool=[tool] if tool else [], limit=_TAGS)
     largest = max((count for tag in tags for count in tag.counts), default=0)
     filters = [("tool", tool)] if tool else []
 
-    def row(tag: TagYears) -> dict[str, Any]:
+    def row(tag: TagYears) -> dict[str, object]:
         tag_filters = [*filters, ("tag", tag.tag)]
         return {
             "tag": single_line(tag.tag),

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -246,7 +246,7 @@ class RagCommands:
         return f"{result}\n{self._messages.say('repeated')}" if is_repeated and command.verb != "status" else result
 
     async def _call_tool(self, command: Command, manager: MCPManager | None) -> str:
-        arguments: dict[str, Any] = {"url": command.argument} if command.argument else {}
+        arguments: dict[str, object] = {"url": command.argument} if command.argument else {}
         if command.verb == "crawl" and command.pattern:
             arguments["pattern"] = command.pattern
         timeout = crawl_timeout(self._settings) if command.verb == "crawl" else self._settings.mcp.call_timeout

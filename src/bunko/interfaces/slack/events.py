@@ -59,15 +59,15 @@ def build_app(
         logger=_bolt_log,
     )
 
-    def take_message(event: dict[str, Any]) -> None:
+    def take_message(event: dict[str, object]) -> None:
         if entry := message_entry(event, identity):
             accept(entry)
 
-    def take_direct_message(event: dict[str, Any]) -> None:
+    def take_direct_message(event: dict[str, object]) -> None:
         if event.get("channel_type") == "im":
             take_message(event)
 
-    def take_click(body: dict[str, Any], ack: Callable[[], object]) -> None:
+    def take_click(body: dict[str, object], ack: Callable[[], object]) -> None:
         if entry := feedback_entry(body, identity):
             accept(entry)
         ack()

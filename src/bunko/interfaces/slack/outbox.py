@@ -148,7 +148,7 @@ class Handler:
         await self._update(entry)
         return entry
 
-    async def _answer(self, entry: OutboxEntry, thread: Thread, posted: set[str]) -> dict[str, Any]:
+    async def _answer(self, entry: OutboxEntry, thread: Thread, posted: set[str]) -> dict[str, object]:
         request = entry.request
         message = parse_message(request["text"], bot_user=self._bot_user)
         sender = Sender(request["user"], request["channel"])
@@ -166,7 +166,7 @@ class Handler:
             await self._update(replace(entry, attempts=entry.attempts + 1))
             return await self._answer_question(entry, message, sender)
 
-    async def _answer_question(self, entry: OutboxEntry, question: str, sender: Sender) -> dict[str, Any]:
+    async def _answer_question(self, entry: OutboxEntry, question: str, sender: Sender) -> dict[str, object]:
         finished = await anyio.to_thread.run_sync(
             lambda: self._outbox.finished(entry.bot, entry.thread, limit=_HISTORY)
         )
