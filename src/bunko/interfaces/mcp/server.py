@@ -190,7 +190,7 @@ class BunkoServer:
         """Wait at most this long for calls that were told to stop: one that imports has processes to end."""
         self._calls.join(seconds)
 
-    def capabilities(self, version: str) -> dict[str, Any]:
+    def capabilities(self, version: str) -> dict[str, object]:
         """Return what clients of a version of the protocol may ask for."""
         # Newer clients open a stream for changes, which needs no session. Older ones are told in their session.
         can_notify = self._keeps_sessions or version in STATELESS_VERSIONS
@@ -206,17 +206,17 @@ class BunkoServer:
         """Listen to everything that changes, for a client of the older era, which cannot choose."""
         return self.announcements.listen(self.announced.values())
 
-    async def _ping(self, call: ClientCall) -> dict[str, Any]:
+    async def _ping(self, call: ClientCall) -> dict[str, object]:
         return {}
 
-    async def _discover(self, call: ClientCall) -> dict[str, Any]:
+    async def _discover(self, call: ClientCall) -> dict[str, object]:
         return {
             "supportedVersions": list(STATELESS_VERSIONS),
             "capabilities": self.capabilities(call.version),
             "instructions": self.instructions,
         }
 
-    async def _listen(self, call: ClientCall) -> dict[str, Any]:
+    async def _listen(self, call: ClientCall) -> dict[str, object]:
         """Notify a client of changes until it goes."""
         filters = object_param(call.params, "notifications")
         if len(self.announcements) >= _MAX_LISTENERS:
@@ -267,19 +267,19 @@ class BunkoServer:
                 return
         await asyncio.sleep(POLL_SECONDS)
 
-    async def _list_tools(self, call: ClientCall) -> dict[str, Any]:
+    async def _list_tools(self, call: ClientCall) -> dict[str, list[dict[str, Any]]]:
         optional_text_param(call.params, "cursor")  # all tools are on the first page
         tools = await self._listings.run(self._registry.tools, call.caller)
         return {"tools": [describe_tool(tool) for tool in tools]}
 
-    async def _call_tool(self, call: ClientCall) -> dict[str, Any]:
+    async def _call_tool(self, call: ClientCall) -> dict[str, object]:
         name, arguments = text_param(call.params, "name"), optional_object_param(call.params, "arguments")
         token = progress_token(call)
         if token is None:
             return await self._run_tool(name, arguments, call.caller)
 
         async def send_progress(done: float, total: float, message: str) -> None:
-            content = {"progressToken": token, "progress": done, "total": total, "message": message}
+            content: dict[str, object] = {"progressToken": token, "progress": done, "total": total, "message": message}
             await call.notify("notifications/progress", content)
 
         progress = ProgressReports(send_progress)
@@ -292,8 +292,8 @@ class BunkoServer:
         return result
 
     async def _run_tool(
-        self, name: str, arguments: dict[str, Any], caller: Caller, report_progress: ReportProgress = ignore_progress
-    ) -> dict[str, Any]:
+        self, name: str, arguments: dict[str, object], caller: Caller, report_progress: ReportProgress = ignore_progress
+    ) -> dict[str, object]:
         stop = threading.Event()
 
         def work() -> ToolReply:
@@ -322,7 +322,7 @@ class BunkoServer:
                 f"{name} failed with an internal error ({type(error).__name__}). See the server's log."
             )
 
-    async def _list_resources(self, call: ClientCall) -> dict[str, Any]:
+    async def _list_resources(self, call: ClientCall) -> dict[str, object]:
         cursor = optional_text_param(call.params, "cursor")
         if self._known_generation is None:
             self._known_generation = await self._listings.run(lambda: self._registry.library().storage.generation())
@@ -330,10 +330,10 @@ class BunkoServer:
             lambda: mcp.resources.list_resources(self._registry.access(call.caller), cursor)
         )
 
-    async def _list_templates(self, call: ClientCall) -> dict[str, Any]:
+    async def _list_templates(self, call: ClientCall) -> dict[str, object]:
         return mcp.resources.list_resource_templates()
 
-    async def _read_resource(self, call: ClientCall) -> dict[str, Any]:
+    async def _read_resource(self, call: ClientCall) -> dict[str, object]:
         address, is_stateless = text_param(call.params, "uri"), call.is_stateless
         return await self._calls.run(
             lambda: mcp.resources.read_resource(self._registry.access(call.caller), address, is_stateless=is_stateless)
@@ -364,5 +364,5 @@ def describe_reply(reply: ToolReply) -> dict[str, Any]:
     return {"content": content, "structuredContent": reply.structured, "isError": False}
 
 
-def _describe_error(text: str) -> dict[str, Any]:
+def _describe_error(text: str) -> dict[str, object]:
     return {"content": [{"type": "text", "text": text}], "isError": True}
