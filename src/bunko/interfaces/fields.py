@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from inspect import get_annotations
 from operator import attrgetter
 from typing import Any, NamedTuple, NotRequired, cast, get_args, get_origin, get_type_hints
@@ -36,7 +36,11 @@ class Fields:
     def fill(cls, source: Any = None, /, **values: Any) -> dict[str, Any]:
         """Return the object about `source`; the values that are given are JSON already, None leaves one out."""
         if cls not in _readers:
-            _readers[cls] = list(_read_declaration(cls))
+            types = get_type_hints(cls)
+            _readers[cls] = [
+                (name, _reader(read or attrgetter(name), convert or _conversion(types[name])), is_optional)
+                for name, (read, convert, is_optional) in _origins(cls).items()
+            ]
         result: dict[str, Any] = {}
         for name, read, is_optional in _readers[cls]:
             if name in values:
@@ -77,12 +81,6 @@ def _origins(shape: type[Fields]) -> dict[str, Origin]:
             origins.pop(name, None)
             origins[name] = vars(parent).get(name, of())
     return origins
-
-
-def _read_declaration(shape: type[Fields]) -> Iterator[tuple[str, _Function, bool]]:
-    types = get_type_hints(shape)
-    for name, (read, convert, is_optional) in _origins(shape).items():
-        yield name, _reader(read or attrgetter(name), convert or _conversion(types[name])), is_optional
 
 
 def _reader(read: _Function, convert: _Function | None) -> _Function:

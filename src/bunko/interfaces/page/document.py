@@ -156,7 +156,9 @@ class _LineShower:
     def __init__(self, document: StoredDocument, hit: tuple[int, int] | None, terms: SnippetTerms, at: int) -> None:
         self._document, self._hit, self._terms = document, hit, terms
         self._levels = {heading.line: heading.level for heading in _headings(document)}
-        self._at_line, self._at_column = _locate(document.text, at)
+        # The line and column of the character that was found, both counted from 0.
+        self._at_line = document.text.count("\n", 0, at)
+        self._at_column = at - (document.text.rfind("\n", 0, at) + 1)
 
     def show(self, index: int, text: str) -> DocumentLine:
         """Return a line by its index in the document."""
@@ -170,14 +172,6 @@ class _LineShower:
         segments = mark_terms(visible, self._terms) if is_hit and self._terms.weights else [TextSegment(visible)]
         level = 0 if self._document.lines.is_single_line else self._levels.get(number, 0)
         return DocumentLine(number, segments, level, is_hit, is_cut=len(text) > _LINE_CHARS)
-
-
-def _locate(text: str, offset: int) -> tuple[int, int]:
-    """Return the line and column of a character, both counted from 0."""
-    if not offset:
-        return 0, 0
-    line_start = text.rfind("\n", 0, offset) + 1
-    return text.count("\n", 0, offset), offset - line_start
 
 
 def _parse_range(text: str) -> tuple[int, int] | None:

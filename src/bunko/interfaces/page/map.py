@@ -51,22 +51,21 @@ class MapPage(PageView):
                 hits = [item.passage.hit for item in page.results]
                 values["documents"] = [_entry(hit.tool, hit.uri, hit.title, hit.date, query) for hit in hits]
             elif has_tools:
-                values |= _list(library, parameters.get("cursor", ""))
+                listing = library.documents.list_documents(
+                    ListRequest(sort="newest", limit=_LISTED, cursor=parameters.get("cursor", ""))
+                )
+                next_query = urlencode({"cursor": listing.next_cursor}, quote_via=quote)
+                values |= {
+                    "documents": [
+                        _entry(tool.name, document.uri, document.title, document.date)
+                        for tool, document in listing.documents
+                    ],
+                    "total": listing.total,
+                    "next_address": f"/map?{next_query}" if listing.next_cursor else "",
+                }
         except BunkoError as error:
             values["error"], status = error_values(request, error, library), error_status(error)
         return render(request, "map.html", values, status=status, script_sections=("map",))
-
-
-def _list(library: LibraryAccess, cursor: str) -> dict[str, object]:
-    listing = library.documents.list_documents(ListRequest(sort="newest", limit=_LISTED, cursor=cursor))
-    next_query = urlencode({"cursor": listing.next_cursor}, quote_via=quote)
-    return {
-        "documents": [
-            _entry(tool.name, document.uri, document.title, document.date) for tool, document in listing.documents
-        ],
-        "total": listing.total,
-        "next_address": f"/map?{next_query}" if listing.next_cursor else "",
-    }
 
 
 def _entry(tool: str, uri: str, title: str, date: str, query: str = "") -> dict[str, str]:

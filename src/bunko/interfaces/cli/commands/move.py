@@ -50,26 +50,23 @@ def command(to: str | None, dry_run: bool, undo: bool, shared: SharedOptions) ->
             else:
                 say(f"{library.storage.location} is used again, as it was when it moved to {place}.")
         elif dry_run:
-            _print_plan(mover.plan(to), library.storage.location, shared)
+            plan, location = mover.plan(to), library.storage.location
+            if shared.as_json:
+                print_json(_to_dict(plan, location) | {"dry_run": True})
+                return
+            for name, totals in plan.tools.items():
+                counts = f"{totals.documents:,} documents, {totals.chunks:,} chunks, {totals.vectors:,} vectors"
+                say(f"{name}: {counts}")
+            new_place, size = plan.destination.display, format_size(plan.bytes)
+            say(f"{plan.rows:,} rows, {size}, would be copied from {location} to {new_place}.")
+            if plan.content != "empty":
+                say("There is an earlier copy of this library; only what differs would be written.")
+            if plan.settings is not None:
+                say(f"Then {plan.settings.path} would name the new place.")
         else:
             with show_steps() as observer:
                 result = mover.move(to, observer=observer)
             _print_result(result, library.storage.location, shared, located.cli_flags())
-
-
-def _print_plan(plan: MovePlan, location: str, shared: SharedOptions) -> None:
-    if shared.as_json:
-        print_json(_to_dict(plan, location) | {"dry_run": True})
-        return
-    for name, totals in plan.tools.items():
-        counts = f"{totals.documents:,} documents, {totals.chunks:,} chunks, {totals.vectors:,} vectors"
-        say(f"{name}: {counts}")
-    place, size = plan.destination.display, format_size(plan.bytes)
-    say(f"{plan.rows:,} rows, {size}, would be copied from {location} to {place}.")
-    if plan.content != "empty":
-        say("There is an earlier copy of this library; only what differs would be written.")
-    if plan.settings is not None:
-        say(f"Then {plan.settings.path} would name the new place.")
 
 
 def _print_result(result: MoveResult, location: str, shared: SharedOptions, flags: str) -> None:

@@ -174,12 +174,13 @@ def command(query: tuple[str, ...], options: SearchOptions, shared: SharedOption
         raise click.UsageError("--all cannot be used with --name.")
     # The current folder chooses what is searched if no option does.
     use_folder = not (options.everything or options.names or shared.names_library())
-    if use_folder:
-        shared = _use_folder_index(shared)
+    folder = current_folder() if use_folder else None
+    if folder and shared.config is None and not shared.library_paths().is_explicit:
+        shared = replace(shared, docs_dir=find_indexed_folder(folder))  # or that of a folder above it
     with shared.open(create=shared.docs_dir is not None) as library:
         library.local_time()  # a wrong search.timezone is an error even if no date is given
         request = _build_request(words, options)
-        if use_folder and (folder := current_folder()):
+        if folder:
             request = _limit_to_folder(library, request, folder)
         with show_search_progress() as observer:
             page = library.searches.page(request, observer=observer)
@@ -209,14 +210,6 @@ def _max_rows(options: SearchOptions) -> int | None:
     if options.extract or options.max_chars:
         return None
     return terminal.render_results.DEFAULT_LINES + (terminal.render_results.EXPLANATION_LINES if options.explain else 0)
-
-
-def _use_folder_index(shared: SharedOptions) -> SharedOptions:
-    """Return the options with --docs-dir if the current folder, or one above it, has its own index."""
-    if shared.config is not None or shared.library_paths().is_explicit:
-        return shared
-    folder = current_folder()
-    return replace(shared, docs_dir=find_indexed_folder(folder)) if folder else shared
 
 
 def _limit_to_folder(library: Library, request: SearchRequest, folder: Path) -> SearchRequest:

@@ -48,7 +48,12 @@ def command(context: click.Context, /, http: str | None, allow_remote: bool, sha
     """
     if context.invoked_subcommand is not None:
         return
-    address = None if http is None else _parse_address(http)
+    address = None
+    if http is not None:
+        host, _, port = http.rpartition(":")
+        if not port.isascii() or not port.isdigit() or int(port) > 65_535:
+            raise click.UsageError(f"--http is {http!r}, but it must be a port or HOST:PORT")
+        address = host.strip("[]") or _DEFAULT_HOST, int(port)
     with shared.open(create=shared.docs_dir is not None) as library, ExitStack() as stack:
         from bunko.interfaces.slack.bot import check_settings
 
@@ -95,13 +100,6 @@ def manifest(url: str | None, as_json: bool) -> None:
         print_json(build_manifest(address))
         return
     click.echo(yaml.safe_dump(build_manifest(address), sort_keys=False, allow_unicode=True), nl=False)
-
-
-def _parse_address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise click.UsageError(f"--http is {text!r}, but it must be a port or HOST:PORT")
-    return host.strip("[]") or _DEFAULT_HOST, int(port)
 
 
 def _run(library: Library, listener: socket.socket | None) -> None:

@@ -140,14 +140,9 @@ def _event_lines(event: WatchEvent) -> Iterator[str]:
         if event.report:
             counts = {name: getattr(event.report, name) for name in ("added", "updated", "deleted", "moved")}
             text = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
-        yield tool + _translate_event(text)
+        # On one line; a problem of a document comes after its path.
+        path, colon, reason = text.partition(": ")
+        is_problem = colon and " " not in path and translate(reason) != reason
+        yield tool + (f"{path}: {translate_reason(reason)}" if is_problem else translate_reason(text))
         if event.hint:
             yield f"  {translate(event.hint)}"
-
-
-def _translate_event(text: str) -> str:
-    """Return what an event says on one line; a problem of a document comes after its path."""
-    path, colon, reason = text.partition(": ")
-    if colon and " " not in path and translate(reason) != reason:
-        return f"{path}: {translate_reason(reason)}"
-    return translate_reason(text)

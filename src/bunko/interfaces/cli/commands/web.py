@@ -313,27 +313,17 @@ def show_web_tools(tools: Sequence[WebToolStatus], flags: str) -> None:
     terminal.tables.show_table(columns, rows)
     for tool_status in tools:
         if tool_status.page_list:
-            _show_pages(tool_status, flags)
+            say("")
+            name, pages = shlex.quote(tool_status.tool.name), tool_status.page_list
+            terminal.tables.show_table(
+                (Column("page", min_width=40), Column("fetched", "keep"), Column("checked", "keep", 2)),
+                ([page.url, format_age(page.fetched_at), format_age(page.checked_at)] for page in pages[:_MAX_PAGES]),
+            )
+            if len(pages) > _MAX_PAGES:
+                say(f"… and {len(pages) - _MAX_PAGES} more; to list all: bunko ls -n {name}{flags}")
     for tool_status in tools:
         for line in web_remarks(tool_status, flags):
             print_stderr(line)
-
-
-def _show_pages(tool_status: WebToolStatus, flags: str) -> None:
-    """Show the first pages of a tool, and the command that lists all."""
-    name, pages = tool_status.tool.name, tool_status.page_list
-    columns = (
-        Column("page", min_width=40),
-        Column("fetched", "keep"),
-        Column("checked", "keep", 2),
-    )
-    say("")
-    terminal.tables.show_table(
-        columns,
-        ([page.url, format_age(page.fetched_at), format_age(page.checked_at)] for page in pages[:_MAX_PAGES]),
-    )
-    if len(pages) > _MAX_PAGES:
-        say(f"… and {len(pages) - _MAX_PAGES} more; to list all: bunko ls -n {shlex.quote(name)}{flags}")
 
 
 def list_pages(tool_status: WebToolStatus) -> list[dict[str, str]]:
