@@ -41,6 +41,6 @@ def test_nothing_outside_the_library_reaches_for_its_store() -> None:
             if isinstance(node, ast.Attribute) and node.attr == "store" and id(node) not in called
         ]
     # The metrics of a server say of what kind the store is.
-    assert [place for place in reaching if not place.startswith("interfaces/http/metrics.py")] == [], (
+    assert [place for place in reaching if not place.startswith("interfaces/http/monitoring.py")] == [], (
         "Use a part of the library: tools, documents, stats, storage, tokens, audit, …"
     )

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from bunko.interfaces.page.app import build_page
-from bunko.interfaces.page.language import load_texts
+from bunko.interfaces.page.rendering import load_texts
 from bunko.interfaces.tools.registry import ToolRegistry
 from tests.browser.accessibility import assert_accessible
 from tests.browser.opener import LANGUAGES, SCHEMES, SIZES, WIDTHS, Language, PageOpener, Scheme, Width, keep_screenshot

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bunko.interfaces.http.response_headers import CONTENT_SECURITY_POLICY, ResponseHeaders
+from bunko.interfaces.http.guards import CONTENT_SECURITY_POLICY, ResponseHeaders
 from tests.browser.opener import PageOpener
 from tests.browser.served import serve_page
 from tests.site import Site

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
-from bunko.interfaces.cli.commands import ui
-from bunko.interfaces.page.assets import asset_url
+from bunko.interfaces.cli.commands import serve
+from bunko.interfaces.page.rendering import asset_url
 from tests.browser.accessibility import assert_accessible
 from tests.http.server import TOKEN, Site, serve_site
 
@@ -46,7 +46,7 @@ def sign_in(context: BrowserContext, site: Site) -> Page:
 
 def test_the_file_that_bunko_ui_opens_leads_to_the_page(context: BrowserContext, site: Site, tmp_path: Path) -> None:
     file = tmp_path / "bunko.html"
-    ui.write_redirect(file, site.login_address)
+    serve.write_redirect(file, site.login_address)
     page = context.new_page()
     page.goto(file.as_uri())
     expect(page.get_by_role("search")).to_be_visible()

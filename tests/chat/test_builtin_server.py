@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 
 import bunko
-from bunko.interfaces.chat.builtin_server import BuiltinServer
 from bunko.interfaces.chat.mcp_manager import MCPManager
+from bunko.interfaces.chat.servers import BuiltinServer
 from bunko.interfaces.tools.registry import ToolRegistry
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bunko.interfaces.chat.mcp_manager import MCPManager, connect_servers
+from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.server_config import ServerConfig, load_server_configs
+from bunko.interfaces.chat.server_connection import connect_servers
 from bunko.interfaces.chat.servers import MCPServerError, MCPToolNotFoundError
 from tests.mcp.test_http import Process
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bunko.interfaces.chat.mcp_manager import MCPManager, connect_servers
+from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.server_config import ServerConfig
+from bunko.interfaces.chat.server_connection import connect_servers
 from bunko.interfaces.chat.servers import MCPServerError, MCPToolNotFoundError
 
 pytestmark = pytest.mark.slow  # each test starts a process that takes a second
@@ -112,7 +113,7 @@ def test_a_server_that_writes_without_end_costs_its_own_tools_only() -> None:
 
 
 def test_a_server_that_writes_without_end_while_it_runs_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bunko.interfaces.chat.stdio_transport.MAX_MESSAGE_BYTES", 3_000_000)
+    monkeypatch.setattr("bunko.interfaces.chat.mcp_client.MAX_MESSAGE_BYTES", 3_000_000)
 
     async def test() -> None:
         async with managed(scripted()) as manager:

@@ -15,7 +15,7 @@ LEFT_OUT_MODULES = (
     # Help of settings, as in settings/schema.py, and labels in both languages.
     "types/ranking.py",
     # What assistants and programs read.
-    "interfaces/chat/prompts.py",
+    "interfaces/chat/conversation.py",
     "interfaces/chat/sources.py",
     "interfaces/api/[!apr]*",
     "interfaces/api/routes/*",

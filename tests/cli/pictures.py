@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.cli.terminal.rows import cell_width
+from bunko.interfaces.cli.terminal.tables import cell_width
 from tests.conftest import Run
 
 PICTURES = Path(__file__).with_name("pictures")

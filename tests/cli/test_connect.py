@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.cli.commands.assistants import ASSISTANTS, parse_commented_json
-from bunko.interfaces.cli.commands.connect import launch_command
+from bunko.interfaces.cli.commands.connect import ASSISTANTS, launch_command, parse_commented_json
 from bunko.interfaces.cli.main import EXIT_CODES, main
 
 ROOTS = {"vscode": "servers", "zed": "context_servers", "opencode": "mcp", "codex": "mcp_servers"}

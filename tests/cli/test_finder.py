@@ -17,7 +17,7 @@ from prompt_toolkit.output import DummyOutput
 from bunko.errors import QueryError
 from bunko.interfaces.cli.commands.find import Session
 from bunko.interfaces.cli.terminal.finder import Finder, shorten_middle
-from bunko.interfaces.cli.terminal.rows import cell_width
+from bunko.interfaces.cli.terminal.tables import cell_width
 from bunko.types import Answer, Hit
 from tests.conftest import Opener, Run
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.cli.terminal.rows import cell_width
+from bunko.interfaces.cli.terminal.tables import cell_width
 from tests.cli.processes import ESCAPE, at_a_terminal, subprocess_environment
 from tests.conftest import Run
 from tests.readers.zip_files import workbook

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bunko.interfaces.cli.terminal.rows import best_window, cell_width, join_paragraphs, wrap_rows
+from bunko.interfaces.cli.terminal.tables import best_window, cell_width, join_paragraphs, wrap_rows
 from bunko.text.snippets import TermMatch
 
 TEXTS = st.text(alphabet="ab 京都、。「」ー\n\u3000é👍(-)", max_size=200)

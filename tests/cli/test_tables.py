@@ -14,8 +14,7 @@ from rich.console import Console
 
 from bunko.interfaces.cli.terminal import columns
 from bunko.interfaces.cli.terminal.columns import Column, display_path, format_age, number
-from bunko.interfaces.cli.terminal.rows import cell_width
-from bunko.interfaces.cli.terminal.tables import print_message, shorten_path, shorten_text, show_table
+from bunko.interfaces.cli.terminal.tables import cell_width, print_message, shorten_path, shorten_text, show_table
 
 COLUMNS = (
     Column("tool", min_width=20),

@@ -19,8 +19,8 @@ from urllib.request import url2pathname
 
 import pytest
 
-from bunko.interfaces.cli.commands import ui
-from bunko.interfaces.page.assets import asset_url
+from bunko.interfaces.cli.commands import serve
+from bunko.interfaces.page.rendering import asset_url
 from tests.conftest import Run
 
 PATIENCE = 60.0
@@ -163,7 +163,7 @@ def test_a_machine_without_any_browser_gets_a_link_too(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_replaced_unless_somebody_named_it(tmp_path: Path, run: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with ui.listen("127.0.0.1", None, port, allow_remote=False) as listener:
+        with serve.listen("127.0.0.1", None, port, allow_remote=False) as listener:
             assert listener.getsockname()[1] not in (0, port)
         ended = run("ui", "--no-open", "--port", str(port), "--docs-dir", tmp_path)
     assert ended.code == 2

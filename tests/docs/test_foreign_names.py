@@ -18,10 +18,10 @@ from starlette.applications import Starlette
 from starlette.routing import Router
 from uvicorn.server import ServerState
 
-from bunko.interfaces.chat.stdio_transport import transport_of
+from bunko.interfaces.chat.mcp_client import transport_of
 from bunko.interfaces.http.app import build_server
-from bunko.interfaces.http.client_logs import LOGGERS
 from bunko.interfaces.http.connections import LimitedConnection
+from bunko.interfaces.http.guards import LOGGERS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = sorted((ROOT / "src").rglob("*.py"))

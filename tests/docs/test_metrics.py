@@ -6,7 +6,7 @@ import re
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bunko.interfaces.http.metrics import LibraryState, ServerMetrics
+from bunko.interfaces.http.monitoring import LibraryState, ServerMetrics
 from tests.docs.test_docs import text_of
 
 _ROW = re.compile(r"^\| `(bunko_\w+)` \|", re.M)

@@ -16,7 +16,7 @@ import uvicorn
 
 from bunko.interfaces.http.app import build_app, build_server
 from bunko.interfaces.http.listener import open_listening_socket
-from bunko.interfaces.http.metrics import ServerMetrics
+from bunko.interfaces.http.monitoring import ServerMetrics
 from bunko.interfaces.http.parts import ALL_PARTS, Part
 from bunko.interfaces.http.sessions import LoginLinks
 from bunko.interfaces.tools.registry import ToolRegistry

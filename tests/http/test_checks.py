@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bunko.interfaces.http.response_headers import CONTENT_SECURITY_POLICY
+from bunko.interfaces.http.guards import CONTENT_SECURITY_POLICY
 from tests.http.server import BEARER, Reply, Site
 
 PATHS = ("/mcp", "/api/v1/search", "/", "/login", "/metrics")

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from bunko.interfaces.http import limits
-from bunko.interfaces.http.limits import MAX_BODY_BYTES
+from bunko.interfaces.http import guards
+from bunko.interfaces.http.guards import MAX_BODY_BYTES
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.types.access import Rights
 from tests.http.server import BEARER, PATIENCE, Site, serve_app
@@ -62,5 +62,5 @@ def test_a_caller_that_asks_too_fast_is_told_when_to_come_back(site: Site, monke
         assert limited.call("/mcp").status != 429
         assert limited.ask("/healthz").status == 200
         assert limited.ask("/api/v1/nothing", Authorization=f"Bearer {other}").status == 404
-        monkeypatch.setattr(limits, "monotonic", lambda: moment + 60)
+        monkeypatch.setattr(guards, "monotonic", lambda: moment + 60)
         assert limited.call("/api/v1/nothing").status == 404

@@ -54,7 +54,7 @@ def test_each_part_can_be_off(off: Part, tmp_path: Path) -> None:
     ("imported", "missing"),
     [
         (
-            "bunko.interfaces.cli.main, bunko.interfaces.cli.commands.search, bunko.interfaces.cli.commands.ui",
+            "bunko.interfaces.cli.main, bunko.interfaces.cli.commands.search, bunko.interfaces.cli.commands.serve",
             "starlette jinja2 mcp",
         ),
         ("bunko.interfaces.mcp.streamable_http", "mcp jinja2 bunko.interfaces.api bunko.interfaces.page"),

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bunko.interfaces.http import sessions, token_loader
+from bunko.interfaces.http import authorization, sessions
 from bunko.interfaces.http.sessions import LoginLinks, Sessions, parse_session
 from bunko.interfaces.sender import local_path
 from bunko.interfaces.tools.registry import ToolRegistry
@@ -127,7 +127,7 @@ def test_no_form_leads_to_another_site(site: Site, path: str) -> None:
 def test_the_session_of_a_token_has_its_rights_and_ends_with_it(
     own_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_loader, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(authorization, "FRESH_SECONDS", 0.0)
     token = own_site.library.tokens.add("alice", Rights(("recipes",)))
     session = cookie_of(post_token(own_site, token))
     assert own_site.ask("/", Cookie=session).status == 200

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from bunko.errors import LibraryUnreachable
-from bunko.interfaces.http.token_loader import TokenLoader
+from bunko.interfaces.http.authorization import TokenLoader
 from bunko.library.rights.tokens import find_token, token_digest
 from bunko.types.access import Rights, Token
 

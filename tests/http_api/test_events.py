@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from bunko.interfaces.api import events
-from bunko.interfaces.http import authorization, token_loader
+from bunko.interfaces.http import authorization
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.rights.access import LibraryAccess
@@ -22,7 +22,7 @@ from tests.mcp.mcp_client import add_tool
 @pytest.fixture
 def served(library: Library, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setattr(events, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(token_loader, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(authorization, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(authorization, "LISTEN_SECONDS", 0.05)
     add_tool(library, "notes", "Notes.", "蜜柑を買った。")
     add_tool(library, "secret", "Plans.", "葡萄の計画。")

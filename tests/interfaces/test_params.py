@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bunko.errors import QueryError
-from bunko.interfaces.tools.params import Param
+from bunko.interfaces.tools.tool import Param
 
 
 @pytest.mark.parametrize(

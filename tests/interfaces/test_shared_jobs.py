@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bunko.errors import LibraryBusy, UnknownName
-from bunko.interfaces.tools import job_files
+from bunko.interfaces.tools import jobs
 from bunko.interfaces.tools.jobs import Job, Jobs
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.rights.access import LibraryAccess
@@ -56,7 +56,7 @@ def test_a_worker_sees_and_cancels_the_job_of_another(tmp_path: Path, access: Li
 def test_progress_reaches_the_other_workers(
     tmp_path: Path, access: LibraryAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_files, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "SAVE_SECONDS", 0.0)
     first, second = Jobs(tmp_path), Jobs(tmp_path)
     reported, finish = threading.Event(), threading.Event()
 
@@ -116,8 +116,8 @@ def test_only_its_owner_and_who_may_change_everything_see_a_job(tmp_path: Path, 
 
 def test_all_workers_together_run_a_limited_number_of_jobs(tmp_path: Path, access: LibraryAccess) -> None:
     first, second = Jobs(tmp_path), Jobs(tmp_path)
-    for jobs in (first, second) * 10:
-        jobs.start("import", wait_until_cancelled, ToolCall(access, {}))
+    for half in (first, second) * 10:
+        half.start("import", wait_until_cancelled, ToolCall(access, {}))
     with pytest.raises(LibraryBusy):
         second.start("import", wait_until_cancelled, ToolCall(access, {}))
     first.stop_all()

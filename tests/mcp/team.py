@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from mcp import MCPError
 
-from bunko.interfaces.http import token_loader
+from bunko.interfaces.http import authorization
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.opening.open import open_library
@@ -52,7 +52,7 @@ def serve_team(folder: Path) -> Iterator[Team]:
     }
     with Site(pages) as site, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-        patch.setattr(token_loader, "FRESH_SECONDS", 0.0)
+        patch.setattr(authorization, "FRESH_SECONDS", 0.0)
         environ = {
             "BUNKO_CRAWL_ALLOWED_HOSTS": site.host,
             "RAG_CRAWL_DELAY_SEC": "0",

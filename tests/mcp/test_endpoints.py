@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from prometheus_client.parser import text_string_to_metric_families
 
 from bunko.errors import LibraryError
-from bunko.interfaces.http import readiness
+from bunko.interfaces.http import monitoring
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.types.access import Rights
@@ -89,7 +89,7 @@ def test_a_server_that_cannot_open_its_library_says_so_and_tells_strangers_no_pa
 
 
 def test_a_library_that_hangs_is_given_up_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(monitoring, "MAX_SECONDS", 0.1)
     released = threading.Event()
 
     def hang() -> Library:
@@ -107,7 +107,7 @@ def test_a_library_that_hangs_is_given_up_after_a_moment(monkeypatch: pytest.Mon
 
 
 def test_a_library_whose_file_was_deleted_is_not_ready(docs: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(monitoring, "CACHE_SECONDS", 0.0)
     assert ask(port, "/readyz").status == 200
     (docs / ".rag-index" / "library.db").unlink()
     reply = ask(port, "/readyz")

@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect
 from bunko.interfaces.http import app as http_module
 from bunko.interfaces.http import connections
 from bunko.interfaces.http.app import build_app, build_server
-from bunko.interfaces.http.client_logs import CLIENT_LOG, limit_client_logs
+from bunko.interfaces.http.guards import CLIENT_LOG, limit_client_logs
 from bunko.interfaces.http.listener import open_listening_socket
 from bunko.interfaces.mcp import streamable_http
 from bunko.interfaces.tools.registry import ToolRegistry

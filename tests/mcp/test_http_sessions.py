@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bunko.interfaces.http import token_loader
-from bunko.interfaces.mcp import http_sessions
+from bunko.interfaces.http import authorization
+from bunko.interfaces.mcp import streamable_http
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.opening.open import open_library
@@ -90,9 +90,9 @@ class Clients:
 def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Clients]:
     """A server whose limits are as small as the parameters of the test say."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(token_loader, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(authorization, "FRESH_SECONDS", 0.0)
     for name, value in getattr(request, "param", {}).items():
-        monkeypatch.setattr(http_sessions, name, value)
+        monkeypatch.setattr(streamable_http, name, value)
     paths = locate_library(library=tmp_path / "library", environ={})
     with (
         open_library(paths, environ={"BUNKO_EMBEDDING_PROVIDER": "none"}) as library,

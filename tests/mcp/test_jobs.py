@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from bunko.errors import LibraryBusy
-from bunko.interfaces.mcp import progress as progress_module
+from bunko.interfaces.mcp import server as server_module
 from bunko.interfaces.tools.jobs import Jobs
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
@@ -57,7 +57,7 @@ def test_a_reindex_reports_its_progress_to_whoever_asks(mode: str, docs: Path, o
 
 
 def test_progress_over_several_tools_counts_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_module, "MIN_SECONDS", 0.0)
+    monkeypatch.setattr(server_module, "MIN_SECONDS", 0.0)
     seen: list[tuple[float, float | None]] = []
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
@@ -83,7 +83,7 @@ def test_progress_over_several_tools_counts_on(tmp_path: Path, monkeypatch: pyte
 def test_a_cancelled_reindex_leaves_the_library_whole_and_the_next_completes_it(
     mode: str, docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress_module, "MIN_SECONDS", 0.0)  # so that the first transaction is told of
+    monkeypatch.setattr(server_module, "MIN_SECONDS", 0.0)  # so that the first transaction is told of
     many_documents(docs, 600)
     library = open_docs()
 

@@ -15,7 +15,7 @@ from mcp.server.runner import ServerRunner
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from bunko.interfaces.mcp.messages import Request
-from bunko.interfaces.mcp.protocol import Call, answer
+from bunko.interfaces.mcp.protocol import ClientCall, answer
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import DocumentLink, ToolDefinition, ToolReply, object_schema
@@ -77,7 +77,7 @@ async def _our_result(server: BunkoServer, version: str) -> dict[str, Any]:
     async def send(message: object) -> None:
         raise AssertionError(message)
 
-    call = Call(Request(1, "tools/call", _params(version)), version, local_caller("stdio"), send)
+    call = ClientCall(Request(1, "tools/call", _params(version)), version, local_caller("stdio"), send)
     result: dict[str, Any] = (await answer(server, call))["result"]
     return result
 

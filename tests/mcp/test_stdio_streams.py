@@ -11,8 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bunko.interfaces.mcp import stdio_streams
-from bunko.interfaces.mcp.stdio_streams import LineReader, LineWriter
+from bunko.interfaces.mcp import stdio
+from bunko.interfaces.mcp.stdio import LineReader, LineWriter
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there, threads read and write")
 
@@ -102,14 +102,14 @@ def test_a_client_that_has_gone_is_an_error() -> None:
 
 
 def test_a_line_without_an_end_is_cut_so_that_it_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdio_streams, "MAX_LINE_BYTES", 10)
-    monkeypatch.setattr(stdio_streams, "READ_BYTES", 4)
+    monkeypatch.setattr(stdio, "MAX_LINE_BYTES", 10)
+    monkeypatch.setattr(stdio, "READ_BYTES", 4)
     assert read_lines(b"x" * 1000 + b"\nnext\n") == ["x" * 12, "next"]
 
 
 PRINTING = """
 import anyio, sys
-from bunko.interfaces.mcp.stdio_streams import claim_stdio
+from bunko.interfaces.mcp.stdio import claim_stdio
 
 async def main():
     with claim_stdio() as (reader, writer):

@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from bunko.errors import LibraryUnreachable
-from bunko.interfaces.http import authorization, token_loader
+from bunko.interfaces.http import authorization
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.mcp.streamable_http import StreamableHttp
 from bunko.interfaces.tools.registry import ToolRegistry
@@ -41,7 +41,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library
 
 @pytest.fixture
 def server(library: Library, monkeypatch: pytest.MonkeyPatch) -> Iterator[HttpServer]:
-    monkeypatch.setattr(token_loader, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(authorization, "FRESH_SECONDS", 0.0)
     with serve_registry(ToolRegistry(lambda: library)) as served:
         yield served
 
@@ -158,8 +158,8 @@ def test_tokens_are_read_once_a_second_however_many_requests_there_are(
         reads[0] += 1
         return read_all()
 
-    assert token_loader.FRESH_SECONDS == 1.0
-    monkeypatch.setattr(token_loader, "FRESH_SECONDS", 3600.0)
+    assert authorization.FRESH_SECONDS == 1.0
+    monkeypatch.setattr(authorization, "FRESH_SECONDS", 3600.0)
     monkeypatch.setattr(library.store.tokens, "all", count)
     with serve_registry(ToolRegistry(lambda: library)) as server:
         for _ in range(5):

@@ -9,9 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from bunko.interfaces.tools.params import Param
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.interfaces.tools.tool import ToolDefinition, ToolReply, object_schema
+from bunko.interfaces.tools.tool import Param, ToolDefinition, ToolReply, object_schema
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 from tests.mcp.mcp_client import FILLER, error_of, structure_of, text_of, write_document
 from tests.mcp.served_registry import SERVER_TOKEN

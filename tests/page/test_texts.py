@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.page.language import load_texts
+from bunko.interfaces.page.rendering import load_texts
 from tests.page.sources import MODULES, SCRIPTS, TEMPLATES
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")

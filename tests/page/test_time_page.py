@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from bunko.interfaces.page.year_chart import CELL, LEFT, STEP, TOP, build_area, build_year, level_limits
+from bunko.interfaces.page.time import CELL, LEFT, STEP, TOP, build_area, build_year, level_limits
 from bunko.library.library import Library
 from bunko.types.access import Rights
 from tests.page.conftest import Visitor

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from bunko.interfaces.http import token_loader
+from bunko.interfaces.http import authorization
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.opening.open import open_library
@@ -31,7 +31,7 @@ Served = list[tuple[Library, HttpServer]]
 def servers(postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """Two servers, as on two machines, of one library."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(token_loader, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(authorization, "FRESH_SECONDS", 0.0)
     environ = environment(postgres.new_library()) | {"BUNKO_EMBEDDING_PROVIDER": "none"}
     served: Served = []
     with ExitStack() as stack:

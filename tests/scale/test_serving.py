@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.interfaces.http import readiness
+from bunko.interfaces.http import monitoring
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.opening.open import open_library
 from bunko.library.opening.paths import paths_for_folder
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.scale
 def test_a_database_that_is_away_is_told_in_time_and_so_is_its_return(
     docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readiness, "CACHE_SECONDS", 0.0)
+    monkeypatch.setattr(monitoring, "CACHE_SECONDS", 0.0)
     postgres = PostgresServer()
     try:
         corpus.write(docs, {"a.md": corpus.document("京都の寺")})

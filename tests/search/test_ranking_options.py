@@ -11,8 +11,8 @@ from bunko.errors import QueryError
 from bunko.evaluation.evaluate import reported_settings
 from bunko.evaluation.sweep.grid import parse_grid
 from bunko.interfaces.api.routes.search import SearchQuery
-from bunko.interfaces.page.language import load_texts
 from bunko.interfaces.page.query import parse_page_query
+from bunko.interfaces.page.rendering import load_texts
 from bunko.search.request import SearchRequest, parse_options, tool_search_settings
 from bunko.settings import load_settings
 from bunko.settings.folder_files import FOLDER_LIMITS

@@ -14,8 +14,8 @@ from starlette.datastructures import QueryParams
 from bunko.errors import QueryError
 from bunko.interfaces.api.routes.search import SearchQuery
 from bunko.interfaces.page.query import parse_page_query
-from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.search_tool import WORDING_PARAMS
+from bunko.interfaces.tools.tool import validate_arguments
 from bunko.library.library import Library
 from bunko.search.request import MAX_QUERY_CHARS, SearchRequest, clean_wordings
 from bunko.search.wordings import DEPTH, combine, keep_full_matches

@@ -13,7 +13,7 @@ import pytest
 
 from bunko.errors import SettingsError
 from bunko.interfaces.slack import bot as bot_module
-from bunko.interfaces.slack import dispatcher
+from bunko.interfaces.slack import outbox
 from bunko.library.library import Library
 from bunko.types.records import OutboxEntry
 from tests.site import Site, html
@@ -34,8 +34,8 @@ def fail_posts(*failures: Failure | None) -> Script:
 
 @pytest.fixture(autouse=True)
 def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatcher, "FIRST_DELAY_SECONDS", 0.02)
-    monkeypatch.setattr(dispatcher, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(outbox, "FIRST_DELAY_SECONDS", 0.02)
+    monkeypatch.setattr(outbox, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(bot_module, "LOCK_SECONDS", 0.05)
 
 

@@ -139,7 +139,7 @@ def test_what_is_no_request_of_slack_is_refused_without_an_error_of_the_bot(
 def test_a_request_that_never_ends_is_given_up(
     bot: StartBot, slack: SlackService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bunko.interfaces.slack.http.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("bunko.interfaces.slack.bot.BODY_SECONDS", 0.2)
     with bot() as sender:
         address = urlsplit(sender.url)
         with socket.create_connection((address.hostname, address.port or 0), timeout=10) as connection:

@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.interfaces.slack.messages import Messages
-from bunko.interfaces.slack.mrkdwn import escape, from_markdown, link, split_text, unescape
-from bunko.interfaces.slack.rendering import render_answer, render_text
+from bunko.interfaces.slack.rendering import (
+    escape,
+    from_markdown,
+    link,
+    render_answer,
+    render_text,
+    split_text,
+    unescape,
+)
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedCitation, CheckedSentence
 
 PAGE = AnswerSource(

@@ -143,14 +143,14 @@ class AnswerReply(Fields):
     text: str
     model: str
     sentences: list[SentenceFields]
-    sources: list[dict[str, Any]]
+    sources: list[dict[str, object]]
     prompt_tokens: int | None
     answer_tokens: int | None
     cost: Any = of(optional=True)
     notices: list[str] = of(optional=True)
 
 
-def answer_to_dict(answer: CheckedAnswer, *, strict: bool = False) -> dict[str, Any]:
+def answer_to_dict(answer: CheckedAnswer, *, strict: bool = False) -> dict[str, object]:
     """Return an answer as a dictionary, with the sources that it cites and the others that were read."""
     cited = {source.number for source in answer.cited_sources}
     return AnswerReply.fill(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from inspect import get_annotations
 from operator import attrgetter
 from typing import Any, NamedTuple, NotRequired, cast, get_args, get_origin, get_type_hints
@@ -36,7 +36,11 @@ class Fields:
     def fill(cls, source: Any = None, /, **values: Any) -> dict[str, Any]:
         """Return the object about `source`; the values that are given are JSON already, None leaves one out."""
         if cls not in _readers:
-            _readers[cls] = list(_read_declaration(cls))
+            types = get_type_hints(cls)
+            _readers[cls] = [
+                (name, _reader(read or attrgetter(name), convert or _conversion(types[name])), is_optional)
+                for name, (read, convert, is_optional) in _origins(cls).items()
+            ]
         result: dict[str, Any] = {}
         for name, read, is_optional in _readers[cls]:
             if name in values:
@@ -50,7 +54,17 @@ class Fields:
     def __get_pydantic_core_schema__(cls, _: Any, handler: _Function) -> Any:
         """Describe the class to pydantic, which only the API imports."""
         if cls not in _typed_dicts:
-            _typed_dicts[cls] = _typed_dict(cls)
+            # Commands write JSON without pydantic, which takes no TypedDict of `typing` before Python 3.12.
+            from typing_extensions import TypedDict
+
+            types, build = get_type_hints(cls, include_extras=True), cast("Any", TypedDict)
+            fields = {
+                name: NotRequired[types[name]] if origin.is_optional else types[name]
+                for name, origin in _origins(cls).items()
+            }
+            description = build(cls.__name__, fields)
+            description.__doc__, description.__module__ = cls.__doc__, cls.__module__
+            _typed_dicts[cls] = description
         return handler(_typed_dicts[cls])
 
 
@@ -69,12 +83,6 @@ def _origins(shape: type[Fields]) -> dict[str, Origin]:
     return origins
 
 
-def _read_declaration(shape: type[Fields]) -> Iterator[tuple[str, _Function, bool]]:
-    types = get_type_hints(shape)
-    for name, (read, convert, is_optional) in _origins(shape).items():
-        yield name, _reader(read or attrgetter(name), convert or _conversion(types[name])), is_optional
-
-
 def _reader(read: _Function, convert: _Function | None) -> _Function:
     return read if convert is None else lambda source: None if (value := read(source)) is None else convert(value)
 
@@ -89,17 +97,3 @@ def _conversion(hint: Any) -> _Function | None:
     if get_origin(hint) is dict and within is not None:
         return lambda values: {key: within(value) for key, value in values.items()}
     return within
-
-
-def _typed_dict(shape: type[Fields]) -> Any:
-    # Commands write JSON without pydantic, which takes no TypedDict of `typing` before Python 3.12.
-    from typing_extensions import TypedDict
-
-    types, build = get_type_hints(shape, include_extras=True), cast("Any", TypedDict)
-    fields = {
-        name: NotRequired[types[name]] if origin.is_optional else types[name]
-        for name, origin in _origins(shape).items()
-    }
-    description = build(shape.__name__, fields)
-    description.__doc__, description.__module__ = shape.__doc__, shape.__module__
-    return description

@@ -43,7 +43,14 @@ _BROWSER_HINT = "Set $BROWSER to the command of your browser, for example: expor
 def open_command(target: FoundDocument, environ: Mapping[str, str], *, library_flags: str = "") -> list[str]:
     """Return the command that opens a document; raise an error if it has no file."""
     if target.url:
-        return _browser_command(target.url, environ)
+        if browsers := environ.get("BROWSER"):
+            words = _split(browsers.split(os.pathsep)[0], "BROWSER", _BROWSER_HINT)
+            if any("%s" in word for word in words):
+                return [word.replace("%s", target.url) for word in words]
+            return [*words, target.url]
+        if command := _desktop_command(target.url, environ):
+            return command
+        raise SettingsError("There is no browser", hint=_BROWSER_HINT)
     file = target.file
     get_command = f"bunko get {shlex.quote(target.uri)} -n {shlex.quote(target.tool.name)}{library_flags}"
     if file is None:
@@ -115,20 +122,8 @@ def start_program(command: Sequence[str], *, is_browser: bool = False) -> None:
         )
     except OSError as error:
         raise SettingsError(f"{program} cannot be run: {error.strerror}", hint=_EDITOR_HINT) from error
-    # Somebody must take note of its end.
+    # Without a wait, its end would leave a zombie.
     threading.Thread(target=process.wait, name="bunko-editor", daemon=True).start()
-
-
-def _browser_command(url: str, environ: Mapping[str, str]) -> list[str]:
-    if browsers := environ.get("BROWSER"):
-        command = _split(browsers.split(os.pathsep)[0], "BROWSER", _BROWSER_HINT)
-        if any("%s" in argument for argument in command):
-            return [argument.replace("%s", url) for argument in command]
-        return [*command, url]
-    command_of_desktop = _desktop_command(url, environ)
-    if command_of_desktop is None:
-        raise SettingsError("There is no browser", hint=_BROWSER_HINT)
-    return command_of_desktop
 
 
 def _desktop_command(target: str, environ: Mapping[str, str], *, needs_display: bool = False) -> list[str] | None:

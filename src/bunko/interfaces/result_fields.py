@@ -12,7 +12,7 @@ from bunko.interfaces.text import single_line
 from bunko.library.reading.document_files import document_file
 from bunko.messages import translate
 from bunko.sources import section_of
-from bunko.types import ArmScore, Explanation, WordingScore
+from bunko.types import ArmScore, Explanation
 
 if TYPE_CHECKING:
     from bunko.search.paging import PageItem
@@ -81,12 +81,7 @@ def body_text(item: PageItem, *, text: str | None = None, titles: Sequence[str] 
     labels = (*item.passage.label.heading_path, *titles)
     headings = {letters for label in labels if (letters := _letters(label))}
     lines = (item.text if text is None else text).replace("\r\n", "\n").split("\n")
-    return "\n".join(lines[_count_headings(lines, headings) :])
-
-
-def _count_headings(lines: Sequence[str], headings: set[str]) -> int:
-    """Return how many lines at the beginning are headings, rules below them, or blank."""
-    count = index = 0
+    count = index = 0  # lines at the beginning that are headings, rules below them, or blank
     for index, line in enumerate(lines, 1):
         if line.strip() and not _RULE.fullmatch(line.strip()):
             if _letters(line) not in headings:
@@ -94,7 +89,7 @@ def _count_headings(lines: Sequence[str], headings: set[str]) -> int:
             count = index
         elif count == index - 1 and count:
             count = index
-    return count
+    return "\n".join(lines[count:])
 
 
 def _letters(text: str) -> str:
@@ -140,20 +135,16 @@ def explanation_rows(explanation: Explanation, score: float, *, is_table: bool =
         points = " + ".join(f"{translate(part['arm'])} {part['points']:.4f}" for part in arithmetic["parts"])
         rows.append(("score", f"{explanation.explained_score(score):.4f} = {points}"))
     if explanation.wordings:
-        added = [
-            f"{_wording_name(wording)}{_added(wording.added)}" for wording in explanation.wordings if wording.added
-        ]
+        added = []
+        for wording in explanation.wordings:
+            text = single_line(wording.text) if wording.kind == "also" else translate(wording.kind)
+            if wording.kind == "also" and len(text) > _WORDING_CHARS:
+                text = f"{text[:_WORDING_CHARS].rstrip()}…"
+            added += [f"{text}{_added(wording.added)}"] if wording.added else []
         rows.append(("wordings", f"{score:.4f} = {', '.join(added)}"))
     if explanation.reranker:
         rows.append(("reranker", _arm_text(explanation.reranker)))
     return [(translate(name), value) for name, value in rows]
-
-
-def _wording_name(wording: WordingScore) -> str:
-    if wording.kind != "also":
-        return translate(wording.kind)
-    text = single_line(wording.text)
-    return text if len(text) <= _WORDING_CHARS else f"{text[:_WORDING_CHARS].rstrip()}…"
 
 
 def _arm_text(arm: ArmScore) -> str:

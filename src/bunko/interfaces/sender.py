@@ -37,7 +37,7 @@ def caller_of(request: Request) -> Caller:
 
 
 def is_local_user(request: Request) -> bool:
-    """Return whether whoever started this server sent a request, on the same machine and by a link of `bunko ui`."""
+    """Return whether the user who started this server sent a request, on its machine and by a link of `bunko ui`."""
     client = request.scope.get("client") or ("",)
     return _identity_of(request).is_local_user and client[0] in LOOPBACK_HOSTS
 

@@ -270,8 +270,12 @@ def _concise_result(page: Page, item: PageItem, *, show_tool: bool) -> dict[str,
         "citation": single_line(passage.citation),
         "hash": passage.hash,
     }
-    # Most paths say what a text without a heading is about.
-    if not heading and (title := display_label(hit.title)) and not _says(f"{hit.uri} {item.text}", title):
+    # Most paths say what a text without a heading is about, perhaps with other signs between its words.
+    if (
+        not heading
+        and (title := display_label(hit.title))
+        and _NOT_LETTERS.sub("", title.lower()) not in _NOT_LETTERS.sub("", f"{hit.uri} {item.text}".lower())
+    ):
         result["title"] = title
     # A date with a time is that of the file, which says little.
     if hit.date and "T" not in hit.date and hit.date not in hit.uri:
@@ -282,11 +286,6 @@ def _concise_result(page: Page, item: PageItem, *, show_tool: bool) -> dict[str,
     result |= {"trust": hit.trust, "fetched_at": hit.fetched_at} if hit.trust else {}
     result |= {"more_in_document": item.more_in_document} if item.more_in_document else {}
     return result | ({} if item.has_start and item.has_end else {"truncated": True})
-
-
-def _says(text: str, label: str) -> bool:
-    """Return whether a text contains a label, in whatever case and with whatever between its words."""
-    return _NOT_LETTERS.sub("", label.lower()) in _NOT_LETTERS.sub("", text.lower())
 
 
 def _result_to_dict(page: Page, item: PageItem, *, for_model: bool) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from bunko.interfaces.fields import Fields, of
 from bunko.library.tools.assistant_names import assistant_name
@@ -28,7 +28,7 @@ class StoredTool(Fields):
     last_import: str = of("imported_at")
 
 
-def tool_to_dict(tool: Tool) -> dict[str, Any]:
+def tool_to_dict(tool: Tool) -> dict[str, object]:
     """Return a tool with its options as a plain dictionary."""
     return StoredTool.fill(tool) | replace(tool.options, alias=None).to_json()
 
@@ -73,7 +73,7 @@ class ToolState(Fields):
     import_state: str
     last_import: str = of("tool.imported_at")
     rebuild_documents: int | None
-    built: dict[str, Any] = of(lambda status: status.tool.built.to_json())
+    built: dict[str, object] = of(lambda status: status.tool.built.to_json())
     index: IndexStateFields
     problems: list[FileProblem]
 
@@ -162,7 +162,7 @@ class DetailsFields(Fields):
 
     description: str = of("status.tool.description")
     created_at: str = of("status.tool.created_at")
-    options: dict[str, Any] = of(lambda details: details.status.tool.options.to_json())
+    options: dict[str, object] = of(lambda details: details.status.tool.options.to_json())
     embedding: Embedding = of("status")
     room: Room = of("status")
     freshness: SourceFreshness = of(lambda details: details)
@@ -173,7 +173,7 @@ class DetailsFields(Fields):
     document_list: list[IndexedDocument] = of("documents")
 
 
-def details_to_dict(details: ToolDetails) -> dict[str, Any]:
+def details_to_dict(details: ToolDetails) -> dict[str, object]:
     """Return the details of a tool as a plain dictionary."""
     return ToolState.fill(details.status) | DetailsFields.fill(details)
 
@@ -213,10 +213,10 @@ class RoutingReply(Fields):
     accuracy: float | None = of("accuracy", lambda share: round(share, 4))
     matched: Matched = of("matched_counts")
     tools: list[RoutedTool]
-    warnings: list[dict[str, Any]] = of(lambda routing: [asdict(warning) for warning in routing.warnings])
+    warnings: list[dict[str, object]] = of(lambda routing: [asdict(warning) for warning in routing.warnings])
 
 
-def routing_to_dict(routing: RoutingReport) -> dict[str, Any]:
+def routing_to_dict(routing: RoutingReport) -> dict[str, object]:
     """Return a routing report as a plain dictionary; a tool without a question to compare has no share."""
     has_shares = routing.accuracy is not None
     tools = [
@@ -251,7 +251,7 @@ class WebTool(Fields):
     sites: list[SiteFields] = of("hosts")
     oldest_look: str = of("oldest_check")
     problems: list[PageProblem]
-    unfinished: list[dict[str, Any]] = of(
+    unfinished: list[dict[str, object]] = of(
         lambda status: [
             {"url": crawl.url, "waiting": crawl.waiting_pages, **crawl.rules} for crawl in status.unfinished_crawls
         ]

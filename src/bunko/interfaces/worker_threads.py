@@ -41,7 +41,7 @@ class Workers:
 
         def finish(result: T | None, error: BaseException | None) -> None:
             self._free_places.release()
-            if future.done():  # cancelled: nobody waits for the result
+            if future.done():  # cancelled: the result is not awaited
                 return
             if error is None:
                 future.set_result(result)  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ _keeping = threading.Lock()
 
 
 def _forget_threads() -> None:
-    """Begin anew in a forked child, which has none of its parent's threads."""
+    """Begin again in a forked child, which has none of its parent's threads."""
     global _keeping
     _idle.clear()
     _keeping = threading.Lock()

@@ -23,12 +23,12 @@ from pydantic import BaseModel
 
 from bunko.errors import QueryError
 from bunko.interfaces.mcp.messages import INVALID_PARAMS, Message, ProtocolError
-from bunko.interfaces.mcp.protocol import CAPABILITIES_KEY, Call
+from bunko.interfaces.mcp.protocol import CAPABILITIES_KEY, ClientCall
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply, object_schema
 
 Model = TypeVar("Model", bound=BaseModel)
 Answer = types.CallToolResult | types.InputRequiredResult
-Asked = Callable[[Call, types.CallToolRequestParams], Awaitable[Answer]]
+Asked = Callable[[ClientCall, types.CallToolRequestParams], Awaitable[Answer]]
 
 # The smallest images and sounds there are: one red pixel, and no samples at all.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
@@ -87,7 +87,7 @@ def embedded(uri: str, kind: str, words: str) -> types.EmbeddedResource:
 
 
 def fixed(*content: types.ContentBlock) -> Asked:
-    async def answer(call: Call, params: types.CallToolRequestParams) -> Answer:
+    async def answer(call: ClientCall, params: types.CallToolRequestParams) -> Answer:
         return complete(*content)
 
     return answer
@@ -110,7 +110,7 @@ _waiting: dict[str, asyncio.Future[Message]] = {}  # for what the client says to
 _numbers = itertools.count()
 
 
-async def ask(call: Call, request: BaseModel, answer_type: type[Model]) -> Model:
+async def ask(call: ClientCall, request: BaseModel, answer_type: type[Model]) -> Model:
     """Ask the client something as part of a call, which bunko itself never does."""
     request_id = f"ask-{next(_numbers)}"
     _waiting[request_id] = asyncio.get_running_loop().create_future()
@@ -129,13 +129,13 @@ def dump(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-async def test_sampling(call: Call, params: types.CallToolRequestParams) -> Answer:
+async def test_sampling(call: ClientCall, params: types.CallToolRequestParams) -> Answer:
     found = await ask(call, sampling((params.arguments or {})["prompt"], 100), types.CreateMessageResult)
     return complete(text(f"LLM response: {getattr(found.content, 'text', '')}"))
 
 
 def eliciting(properties: dict[str, Any], *required: str) -> Asked:
-    async def answer(call: Call, params: types.CallToolRequestParams) -> Answer:
+    async def answer(call: ClientCall, params: types.CallToolRequestParams) -> Answer:
         asked = form((params.arguments or {}).get("message", "Please fill this in"), properties, *required)
         found = await ask(call, asked, types.ElicitResult)
         return complete(text(f"Elicitation completed: action={found.action}, content={json.dumps(found.content)}"))
@@ -143,12 +143,12 @@ def eliciting(properties: dict[str, Any], *required: str) -> Asked:
     return answer
 
 
-def client_capabilities(call: Call) -> types.ClientCapabilities:
+def client_capabilities(call: ClientCall) -> types.ClientCapabilities:
     """Return what a client of the newer era says it can."""
     return types.ClientCapabilities.model_validate(call.params["_meta"][CAPABILITIES_KEY], by_name=False)
 
 
-async def test_custom_headers(call: Call, params: types.CallToolRequestParams) -> Answer:
+async def test_custom_headers(call: ClientCall, params: types.CallToolRequestParams) -> Answer:
     """Compare the headers with the arguments; none of bunko's own tools has a parameter that is also a header."""
     rejection = validate_mcp_param_headers(SCHEMAS["test_custom_headers"], params.arguments or {}, HEADERS.get())
     if rejection is not None:
@@ -156,7 +156,7 @@ async def test_custom_headers(call: Call, params: types.CallToolRequestParams) -
     return complete(text("The header is the point."))
 
 
-async def test_missing_capability(call: Call, params: types.CallToolRequestParams) -> Answer:
+async def test_missing_capability(call: ClientCall, params: types.CallToolRequestParams) -> Answer:
     if client_capabilities(call).sampling is None:
         data = types.MissingRequiredClientCapabilityErrorData(
             required_capabilities=types.ClientCapabilities(sampling=types.SamplingCapability())
@@ -192,7 +192,7 @@ def unseal(state: str) -> int:
 def rounds(*steps: dict[str, Any], state: bool = False) -> Asked:
     """Return a tool that asks for each step's inputs, one step after the other, then tells what it was given."""
 
-    async def answer(call: Call, params: types.CallToolRequestParams) -> Answer:
+    async def answer(call: ClientCall, params: types.CallToolRequestParams) -> Answer:
         step = unseal(params.request_state) if params.request_state else 0
         given = params.input_responses or {}
         if step < len(steps) and steps[step].keys() <= given.keys():
@@ -205,7 +205,7 @@ def rounds(*steps: dict[str, Any], state: bool = False) -> Asked:
     return answer
 
 
-async def test_input_required_result_capabilities(call: Call, params: types.CallToolRequestParams) -> Answer:
+async def test_input_required_result_capabilities(call: ClientCall, params: types.CallToolRequestParams) -> Answer:
     if params.input_responses:
         return complete(text("Thank you."))
     can = client_capabilities(call)
@@ -335,11 +335,11 @@ _CONTEXT: types.InputRequests = {
 }
 
 
-async def list_prompts(call: Call) -> dict[str, Any]:
+async def list_prompts(call: ClientCall) -> dict[str, Any]:
     return dump(types.ListPromptsResult(prompts=PROMPTS))
 
 
-async def get_prompt(call: Call) -> dict[str, Any]:
+async def get_prompt(call: ClientCall) -> dict[str, Any]:
     params = types.GetPromptRequestParams.model_validate(call.params, by_name=False)
     given = params.arguments or {}
     content: list[Any]

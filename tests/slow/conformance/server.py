@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from bunko.interfaces.http import app as http
 from bunko.interfaces.mcp import server
 from bunko.interfaces.mcp.messages import Message
-from bunko.interfaces.mcp.protocol import STATELESS_VERSIONS, Call
+from bunko.interfaces.mcp.protocol import STATELESS_VERSIONS, ClientCall
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.library.library import Library
@@ -49,12 +49,12 @@ class Suite(server.BunkoServer):
     def receive_response(self, message: Message) -> None:
         fixtures.take_response(message)
 
-    async def _list_tools(self, call: Call) -> dict[str, Any]:
+    async def _list_tools(self, call: ClientCall) -> dict[str, Any]:
         found = await super()._list_tools(call)
         own = fixtures.described([*fixtures.TOOLS, "test_trigger_prompt_change"])
         return {"tools": sorted([*found["tools"], *own], key=lambda tool: tool["name"])}
 
-    async def _call_tool(self, call: Call) -> dict[str, Any]:
+    async def _call_tool(self, call: ClientCall) -> dict[str, Any]:
         name = call.params.get("name")
         if name == "test_trigger_prompt_change":
             self.announcements.announce(PROMPTS_CHANGED)
@@ -64,7 +64,7 @@ class Suite(server.BunkoServer):
             return fixtures.dump(await fixtures.TOOLS[name](call, params))
         return await super()._call_tool(call)
 
-    async def _read_resource(self, call: Call) -> dict[str, Any]:
+    async def _read_resource(self, call: ClientCall) -> dict[str, Any]:
         known = fixtures.RESOURCES.get(call.params.get("uri", ""))
         if known is not None:
             return {"contents": [fixtures.dump(known)]}

@@ -12,9 +12,9 @@ from starlette.responses import Response, StreamingResponse
 
 from bunko.errors import AccessDenied, BunkoError
 from bunko.interfaces.api import problems
-from bunko.interfaces.api.docs_page import FIXED_PAGES
 from bunko.interfaces.api.endpoint import Call, Endpoint, find_endpoint
 from bunko.interfaces.api.events import EventFeed
+from bunko.interfaces.api.openapi import FIXED_PAGES
 from bunko.interfaces.api.problems import RequestError, error_status, problem_of
 from bunko.interfaces.api.requests import parse_body, parse_query, read_body
 from bunko.interfaces.api.routes import all_endpoints
@@ -44,7 +44,7 @@ _INTERNAL = RequestError("The request failed with an internal error", hint="See 
 
 
 def build_api(registry: ToolRegistry) -> ASGIApp:
-    """Return the app of the API; whoever sends a request was checked before."""
+    """Return the app of the API; the senders of its requests were checked before."""
     return _Api(registry)
 
 

@@ -38,7 +38,7 @@ class Call:
     library: LibraryAccess
     jobs: Jobs
     events: EventFeed
-    is_local_user: bool = False  # whether whoever started this server sent it, from the same machine
+    is_local_user: bool = False  # whether the user who started this server sent it, from the same machine
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Endpoint:
     path: str  # below /api/v1; {name} is one part of it, and {path} as many as there are
     answer: Callable[..., Any]
     reply: Any = None  # the type of the JSON; None: no content
-    right: Right = field(kw_only=True)  # without a default, so that nobody forgets it
+    right: Right = field(kw_only=True)  # without a default, so that it cannot be forgotten
     status: int = 200
     errors: Sequence[int] = ()  # statuses of errors that only this endpoint has
     has_etag: bool = False  # whether the reply depends on the request and the library only

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError, LibraryBusy
 from bunko.interfaces.worker_threads import Workers
@@ -121,5 +121,5 @@ def _event(name: str, content: str) -> str:
     return f"event: {name}\ndata: {content}\n\n"
 
 
-def _to_json(value: dict[str, Any]) -> str:
+def _to_json(value: dict[str, object]) -> str:
     return json.dumps(value, separators=(",", ":"))  # one line, and ASCII

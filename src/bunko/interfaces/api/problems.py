@@ -91,7 +91,10 @@ def validation_error(error: ValidationError, known_names: Sequence[str]) -> Requ
     if details["type"] == "extra_forbidden":
         names = ", ".join(known_names) or "none"
         return RequestError(f"There is no parameter {name[:80]!r}", hint=f"Use: {names}.", parameter=name[:80])
-    return RequestError(_describe(name, details), hint=_hint(details), parameter=name)
+    hint = "See /api/docs."
+    if details["type"] == "literal_error":
+        hint = f"Use one of: {details['ctx']['expected'].replace(' or ', ', ')}."
+    return RequestError(_describe(name, details), hint=hint, parameter=name)
 
 
 def _describe(name: str, details: Any) -> str:
@@ -125,9 +128,3 @@ def _describe(name: str, details: Any) -> str:
             return f"{name} must be an object"
         case _:
             return f"{name} is not valid: {details['msg']}"
-
-
-def _hint(details: Any) -> str:
-    if details["type"] == "literal_error":
-        return f"Use one of: {details['ctx']['expected'].replace(' or ', ', ')}."
-    return "See /api/docs."

@@ -21,7 +21,7 @@ Approve = Callable[[Path, Sequence[ServerConfig]], bool]  # asks the user whethe
 
 
 def refuse(path: Path, servers: Sequence[ServerConfig]) -> bool:
-    """Use no list that has not been allowed before: nobody can be asked."""
+    """Use no list that has not been allowed before: there is no user to ask."""
     return False
 
 
@@ -45,7 +45,7 @@ def is_allowed(path: Path, servers: Sequence[ServerConfig], approve: Approve) ->
 def describe_server(server: ServerConfig) -> list[str]:
     """Return what using a server means: the command that is run or the address that is called, and what it is given.
 
-    Variables such as LD_PRELOAD change what a harmless command does, and a header may carry a key to somebody else.
+    Variables such as LD_PRELOAD change what a harmless command does, and a header may carry a key to another party.
     """
     lines = [strip_credentials(server.written) if server.transport == "http" else server.written]
     if server.cwd:

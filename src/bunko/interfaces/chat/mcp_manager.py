@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,6 @@ import anyio
 
 from bunko.errors import BunkoError
 from bunko.interfaces.chat.private_files import write_private
-from bunko.interfaces.chat.server_config import ServerConfig
-from bunko.interfaces.chat.server_connection import ServerConnection
 from bunko.interfaces.chat.servers import MCPServerError, MCPToolNotFoundError, ServerTool, ToolOutput, ToolServer
 
 _log = logging.getLogger("bunko.chat")
@@ -32,7 +30,7 @@ class OfferedTool:
     name: str
     server: str
     tool: ServerTool
-    has_changed: bool = False  # since it was offered last, and nobody has been told
+    has_changed: bool = False  # since it was offered last, unannounced
 
 
 class MCPManager:
@@ -163,22 +161,3 @@ def _find(offered: Sequence[OfferedTool], name: str) -> OfferedTool | None:
 
 def _function_name(name: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_MAX_NAME_LENGTH] or "_"
-
-
-@asynccontextmanager
-async def connect_servers(
-    configs: Sequence[ServerConfig], *, start_timeout: float
-) -> AsyncIterator[list[ServerConnection]]:
-    """Start the servers of a file side by side, and stop them at the end."""
-    error: Exception | None = None
-    async with anyio.create_task_group() as tasks:
-        connections = [ServerConnection(config, start_timeout=start_timeout) for config in configs]
-        for connection in connections:
-            tasks.start_soon(connection.run)
-        try:
-            yield connections
-        except Exception as raised:  # raised below, because the group of tasks would wrap it
-            error = raised
-        tasks.cancel_scope.cancel()
-    if error is not None:
-        raise error

@@ -90,7 +90,7 @@ def _parse_entry(name: str, entry: Any, environment: Mapping[str, str]) -> Serve
     """Return the server of an entry, or None if it is disabled; raise ValueError if it is wrong."""
     if not isinstance(entry, dict):
         raise ValueError("its entry is not an object")
-    for key in ("disabled", "enabled"):  # a program that somebody wants to be off must not be started
+    for key in ("disabled", "enabled"):  # a program that is switched off must not be started
         if not isinstance(entry.get(key, False), bool):
             raise ValueError(f"{key} is neither true nor false")
     if entry.get("disabled") is True or entry.get("enabled") is False:

@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bunko.interfaces.chat.builtin_server import BuiltinServer
 from bunko.interfaces.chat.consent import Approve, is_allowed, refuse
 from bunko.interfaces.chat.conversation import ChatLimits
-from bunko.interfaces.chat.mcp_manager import MCPManager, connect_servers
+from bunko.interfaces.chat.mcp_manager import MCPManager
 from bunko.interfaces.chat.server_config import ServerConfig, ServerConfigs, load_server_configs
-from bunko.interfaces.chat.server_connection import has_client
-from bunko.interfaces.chat.servers import ToolServer
+from bunko.interfaces.chat.server_connection import connect_servers, has_client
+from bunko.interfaces.chat.servers import BuiltinServer, ToolServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.opening.paths import LibraryPaths, user_config_folder
@@ -42,7 +41,7 @@ class ChatTools:
     library_manager: MCPManager | None = None  # of this library alone
 
     def limited_to(self, rights: Rights) -> ChatTools:
-        """Return the tools for somebody with these rights; other servers know nothing of them."""
+        """Return the tools for a caller with these rights; other servers know nothing of them."""
         if rights.reads_all or self.manager is None:
             return self
         return ChatTools(self.library_manager, (), frozenset((_BUILTIN.name,)), self.library_manager)
@@ -87,6 +86,7 @@ async def _connect(library: Library, configs: ServerConfigs, rights: Rights = AL
     registry = ToolRegistry(lambda: library, toolsets=_BUILTIN_TOOLSETS)
     caller = replace(local_caller("chat"), rights=rights)
     external = [config for config in configs.servers if config.transport != "builtin"]
+    token = token_path(library.paths)
     builtin = frozenset(config.name for config in configs.servers if config.transport == "builtin")
     problems = configs.problems
     if external and not has_client():
@@ -105,7 +105,8 @@ async def _connect(library: Library, configs: ServerConfigs, rights: Rights = AL
                 [servers[config.name] for config in configs.servers if config.name in servers],
                 call_timeout=settings.call_timeout,
                 max_output_chars=settings.max_output_chars,
-                digests_path=_digests_path(library.paths) if external else None,
+                # The user's own file, as the token of a library is.
+                digests_path=token.with_name(f"{token.name}-mcp-tools.json") if external else None,
                 own_servers=builtin,
             )
             library_manager = MCPManager(
@@ -128,7 +129,7 @@ def _is_bunko(config: ServerConfig) -> bool:
 def list_folders(paths: LibraryPaths) -> list[Path]:
     """Return where the list of servers may be: the current folder, the library and the user's config folder.
 
-    The list names commands to run, so that none is read from a folder of documents, which somebody else may write.
+    The list names commands to run, so that none is read from a folder of documents, which other people may write.
     """
     folders = [Path.cwd(), paths.folder, user_config_folder()]
     documents = paths.docs_dir and paths.docs_dir.resolve()
@@ -162,12 +163,6 @@ def load_list(
             "To use it, run bunko chat there and allow it, or set MCP_SERVERS_CONFIG to it."
         )
     return ServerConfigs((_BUILTIN,), tuple(problems))
-
-
-def _digests_path(paths: LibraryPaths) -> Path:
-    """Return the file that remembers the tools of the servers; it is the user's own, as the token of a library is."""
-    token = token_path(paths)
-    return token.with_name(f"{token.name}-mcp-tools.json")
 
 
 def build_chat_server(settings: Settings, model: str | None = None) -> ChatServer | None:

@@ -55,7 +55,12 @@ class ShownSources:
             return _fence(f"No source to cite. {UNTRUSTED_NOTE}", [("", output.text)])
         sources = [self._add({**passage, "server": server}) for passage in passages]
         note = f"Cite what you use by its number, as in [{sources[0].number}]. {UNTRUSTED_NOTE}"
-        shown = _fence(note, [(_label(source), source.text) for source in sources])
+        blocks = []
+        for source in sources:  # its number, its place, and what is known about it
+            about = " > ".join(source.headings) or source.title
+            facts = map(single_line, (source.citation, about, source.author, source.stated_date))
+            blocks.append((f"[{source.number}] " + " | ".join(filter(None, facts)), source.text))
+        shown = _fence(note, blocks)
         cursor = str((output.structured or {}).get("next_cursor") or "")
         # A text without its end looks whole. What is not a cursor may be an attempt to say something outside the marks.
         return f"{shown}\n\n{more_results_hint(cursor)}" if _CURSOR.fullmatch(cursor) else shown
@@ -72,13 +77,6 @@ def _key(source: AnswerSource) -> tuple[str, ...]:
     return source.server, source.citation, source.hash, source.text
 
 
-def _label(source: AnswerSource) -> str:
-    """Return the number of a source, its place, and what is known about it: its headings or title, and its date."""
-    about = " > ".join(source.headings) or source.title
-    facts = map(single_line, (source.citation, about, source.author, source.stated_date))
-    return f"[{source.number}] " + " | ".join(filter(None, facts))
-
-
 def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:
     """Yield the passages that a tool of bunko found or read, here or on another server."""
     structured = output.structured or {}
@@ -86,9 +84,14 @@ def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:
     for result in (results if isinstance(results, list) else [structured])[:_MAX_RESULTS]:
         text = (result.get("content") or result.get("text")) if isinstance(result, dict) else None
         if isinstance(text, str) and result.get("citation"):
+            citation, address = parse_citation(str(result["citation"])), str(result.get("uri") or "")
+            host = urlsplit(address).netloc if address.startswith(f"{ADDRESS_SCHEME}://") else ""
             yield {
-                "tool": _tool_name(result) or str(structured.get("tool") or ""),
-                "uri": _document_uri(result),
+                # As assistants see it; the address of the document has it too.
+                "tool": str(result.get("tool") or host or structured.get("tool") or ""),
+                "uri": str(
+                    result.get("path") or result.get("source") or (citation and citation.uri) or result["citation"]
+                ),
                 "citation": str(result["citation"]),
                 "text": text,
                 "hash": str(result.get("hash") or ""),
@@ -99,19 +102,6 @@ def _passages(output: ToolOutput) -> Iterator[dict[str, Any]]:
                 "trust": str(result.get("trust") or ""),
                 "author": str(result.get("author") or ""),
             }
-
-
-def _tool_name(result: Mapping[str, Any]) -> str:
-    """Return the name that assistants see a result's tool by; the address of its document has it too."""
-    address = str(result.get("uri") or "")
-    host = urlsplit(address).netloc if address.startswith(f"{ADDRESS_SCHEME}://") else ""
-    return str(result.get("tool") or host)
-
-
-def _document_uri(result: Mapping[str, Any]) -> str:
-    """Return the path or URL of a result's document; short results name it in their citation only."""
-    citation = parse_citation(str(result["citation"]))
-    return str(result.get("path") or result.get("source") or (citation and citation.uri) or result["citation"])
 
 
 def _headings(result: Mapping[str, Any]) -> tuple[str, ...]:

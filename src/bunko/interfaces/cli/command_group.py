@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 import click
 
@@ -41,8 +42,6 @@ class CommandGroup(click.Group):
         name = args[0]
         is_option = name.startswith("-")
         if not is_option and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
-            from difflib import get_close_matches
-
             matches = get_close_matches(name, self.list_commands(ctx), cutoff=_MIN_SIMILARITY)
             raise click.UsageError(f"No such command {name!r}.{suggest(matches)}", ctx)
         return super().resolve_command(ctx, args)
@@ -53,7 +52,11 @@ def show_click_error(error: click.ClickException) -> None:
     if isinstance(error, click.UsageError) and error.ctx is not None:
         hint = translate(f"Try '{error.ctx.command_path} --help' for help.")
         click.echo(f"{error.ctx.get_usage()}\n{hint}\n", err=True)
-    click.echo(replace_controls(f"{translate('Error')}: {_translate_message(error)}"), err=True)
+    # The message about a value comes after the option that it was given to.
+    is_value = isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter)
+    text = describe_click_error(error)
+    head, separator, message = text.partition(": ") if is_value else ("", "", text)
+    click.echo(replace_controls(f"{translate('Error')}: {translate(head)}{separator}{translate(message)}"), err=True)
 
 
 def describe_click_error(error: click.ClickException) -> str:
@@ -69,11 +72,3 @@ def suggest(names: Sequence[str]) -> str:
     if len(names) > 1:
         return f" (Did you mean one of: {quoted}?)"
     return f" Did you mean {quoted}?" if names else ""
-
-
-def _translate_message(error: click.ClickException) -> str:
-    """Return the message of an error; that of a value comes after the option that it was given to."""
-    is_value = isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter)
-    text = describe_click_error(error)
-    head, separator, message = text.partition(": ") if is_value else ("", "", text)
-    return f"{translate(head)}{separator}{translate(message)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from unicodedata import east_asian_width
 
 import click
@@ -90,28 +89,23 @@ def wrap_cells(text: str, width: int) -> Iterator[str]:
     Words and notes in brackets are kept whole, Japanese breaks between characters.
     """
     line = ""
-    parts = [part for part in _NOTE.split(text) if part]
-    for piece in chain.from_iterable([part] if _is_note(part, width) else _pieces(part) for part in parts):
+    pieces: list[str] = []
+    for part in filter(None, _NOTE.split(text)):
+        is_note = _NOTE.fullmatch(part) is not None and cell_count(part.rstrip()) <= width
+        pieces += [part] if is_note else _pieces(part)
+    for piece in pieces:
         if line and cell_count(line + piece.rstrip()) > width:
             yield line.rstrip()
             line = ""
         line += piece if line else piece.lstrip()
         while cell_count(line.rstrip()) > width:  # a word that is longer than a line
-            end = _cut_at(line, width)
+            # After the last | or / that fits, else anywhere.
+            widest = next(end for end in range(len(line), 0, -1) if cell_count(line[:end]) <= width or end == 1)
+            end = max(line.rfind(mark, 1, widest) for mark in "|/") + 1 or widest
             yield line[:end]
             line = line[end:]
     if line.strip():
         yield line.rstrip()
-
-
-def _is_note(part: str, width: int) -> bool:
-    return _NOTE.fullmatch(part) is not None and cell_count(part.rstrip()) <= width
-
-
-def _cut_at(text: str, width: int) -> int:
-    """Return after how many characters to cut a long word: after the last | or / that fits, else anywhere."""
-    end = next(end for end in range(len(text), 0, -1) if cell_count(text[:end]) <= width or end == 1)
-    return max(text.rfind(mark, 1, end) for mark in "|/") + 1 or end
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -14,10 +14,9 @@ import click
 from bunko.errors import BunkoError, PackageError, SettingsError
 from bunko.interfaces.cli.command_group import CommandGroup, describe_click_error, show_click_error
 from bunko.interfaces.cli.help_formatter import TranslatedFormatter
-from bunko.interfaces.cli.language import detect_language
 from bunko.interfaces.cli.output import OutputError, discard_output, prepare_streams
 from bunko.interfaces.cli.terminal.printing import json_text, print_stderr
-from bunko.messages import translate
+from bunko.messages import set_language, translate
 from bunko.version import __version__
 
 if TYPE_CHECKING:
@@ -86,12 +85,14 @@ _COMMAND_PLACES = {
     "export": "pack:export",
     "import": "import_tools:command",
     "import-pack": "pack:import_pack",
+    "init": "config:init",
     "init-test-db": "evaluate:init_test_db",
     "open": "get:open_document",
     "recent": "ls:recent",
     "reembed": "import_tools:reembed",
     "reindex": "import_tools:reindex",
     "tags": "ls:tags",
+    "ui": "serve:ui",
 }
 
 # Every error code has its own exit code, so that scripts can tell errors apart. 2 is a usage or settings error.
@@ -278,3 +279,32 @@ def main(arguments: list[str] | None = None) -> Any:
         click.echo(translate(f"Error: The output cannot be written: {error.strerror}"), err=True)
         discard_output()
         sys.exit(EXIT_CODES["disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "error"])
+
+
+_VARIABLE = "BUNKO_DISPLAY_LANGUAGE"
+
+
+def detect_language() -> None:
+    """Choose the language by the environment or the user's own config file, before a library is open."""
+    set_language(os.environ.get(_VARIABLE) or _language_of_user())
+
+
+def _language_of_user() -> str | None:
+    """Return the language in the user's own config file; one that cannot be read is reported when it is loaded."""
+    from bunko.library.opening.paths import user_config_folder
+
+    folder = user_config_folder()
+    try:
+        texts = [path.read_bytes() for path in folder.iterdir() if path.suffix in (".toml", ".yaml")]
+    except OSError:
+        return None
+    if not any(b"language" in text for text in texts):
+        return None  # the settings take time to load, and `--help` should not
+    from bunko.settings.files import CONFIG_NAMES, read_config
+
+    path = next((path for name in CONFIG_NAMES if (path := folder / name).is_file()), folder)
+    try:
+        display = read_config(path).get("display")
+    except BunkoError:
+        return None
+    return display.get("language") if isinstance(display, dict) else None

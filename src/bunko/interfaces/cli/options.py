@@ -77,6 +77,13 @@ class SharedOptions:
         self._print_once(loaded.current_folder_notices)
         return loaded
 
+    def load_all_settings(self) -> LoadedSettings:
+        """Load the settings of the selected library with those of all providers, and print the notices about them."""
+        loaded = self.load_settings(all_providers=True)
+        for notice in loaded.notices:
+            print_stderr(notice)
+        return loaded
+
     def configure_logging(self) -> None:
         """Print timings to stderr with --verbose; `open` calls this itself."""
         _configure_logging(self.verbose, debug=False)

@@ -50,7 +50,7 @@ class _ClosedOutput(io.RawIOBase):
 
 
 class _MessageFile(io.FileIO):
-    """The stream of messages; one that cannot be written is lost, because nobody could be told."""
+    """The stream of messages; one that cannot be written is lost, because no other stream could say so."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Write bytes to the stream, or drop them."""
@@ -64,7 +64,12 @@ class _MessageFile(io.FileIO):
 
 def prepare_streams() -> None:
     """Replace stdout and stderr by streams that report or survive write errors, and open those that are closed."""
-    _fill_closed_descriptors()
+    # Otherwise the next file that is opened, such as a library, would get the number of a standard stream.
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
     if sys.stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(os.devnull)), encoding="utf-8")
     if sys.stdout is None:
@@ -88,15 +93,6 @@ def discard_output() -> None:
         if isinstance(sys.stdout.buffer.raw, _OutputFile | _ClosedOutput):
             sys.stdout.buffer.raw.is_discarded = True
         sys.stdout = _null_stream()
-
-
-def _fill_closed_descriptors() -> None:
-    # Otherwise the next file that is opened, such as a library, would get the number of a standard stream.
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
 
 
 def _is_file(stream: TextIO, original: TextIO | None) -> bool:

@@ -10,18 +10,27 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from bunko.interfaces.http.authorization import Authorizer, TokenGuard
-from bunko.interfaces.http.client_logs import limit_client_logs
+from bunko.interfaces.http.authorization import Authorizer, SignIn, TokenGuard
 from bunko.interfaces.http.connections import LimitedConnection
-from bunko.interfaces.http.endpoints import CountRequests, MetricsPage, PathEndpoint, answer_health, answer_readiness
-from bunko.interfaces.http.host_check import HostCheck, allowed_names
-from bunko.interfaces.http.limits import BodyLimit, RateLimit
-from bunko.interfaces.http.metrics import ServerMetrics
+from bunko.interfaces.http.guards import (
+    BodyLimit,
+    HostCheck,
+    RateLimit,
+    ResponseHeaders,
+    allowed_names,
+    limit_client_logs,
+)
+from bunko.interfaces.http.monitoring import (
+    CountRequests,
+    MetricsPage,
+    PathEndpoint,
+    Readiness,
+    ServerMetrics,
+    answer_health,
+    answer_readiness,
+)
 from bunko.interfaces.http.parts import ALL_PARTS, Part, PartRouter
-from bunko.interfaces.http.readiness import Readiness
-from bunko.interfaces.http.response_headers import ResponseHeaders
 from bunko.interfaces.http.sessions import LoginLinks
-from bunko.interfaces.http.sign_in import SignIn
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.runtime.activity import set_listener
 
@@ -47,7 +56,7 @@ def build_app(
     """Return the ASGI app with its parts, behind the checks of Host and Origin and then of the token or session.
 
     A stateless app keeps no sessions of MCP, so that any of several processes can answer each request. `links` lets
-    whoever started the process sign in. Without `requests_per_second`, callers may send as many as they like.
+    the user who started the process sign in. Without `requests_per_second`, callers may send as many as they like.
     """
     metrics, readiness = metrics or ServerMetrics(), Readiness(registry)
     authorizer = Authorizer(registry, token, links)
@@ -57,7 +66,7 @@ def build_app(
     if requests_per_second:
         app = RateLimit(app, requests_per_second)
     if "page" in parts:
-        from bunko.interfaces.page.sign_in import sign_in_page
+        from bunko.interfaces.page.app import sign_in_page
 
         app = TokenGuard(app, authorizer, public_path="/assets/", sign_in=sign_in_page)
         app = SignIn(app, authorizer, sign_in_page)

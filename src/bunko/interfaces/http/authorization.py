@@ -1,39 +1,91 @@
-"""Tell who sends an HTTP request by its bearer token or its session, and refuse everybody else."""
+"""Tell who sends an HTTP request by its bearer token or its session, refuse all others, and sign browsers in."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
+import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from urllib.parse import parse_qs
 
 import anyio
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bunko.errors import BunkoError
-from bunko.interfaces.http.host_check import WRONG_ORIGIN
-from bunko.interfaces.http.parts import part_of
-from bunko.interfaces.http.refusals import asks_for_page, refuse
+from bunko.errors import BunkoError, LibraryUnreachable
+from bunko.interfaces.http.guards import WRONG_ORIGIN
+from bunko.interfaces.http.parts import asks_for_page, part_of, refuse
 from bunko.interfaces.http.sessions import (
     LoginLinks,
     Sessions,
     is_same_origin,
     is_sent_by_another_page,
     parse_session,
+    set_session,
 )
-from bunko.interfaces.http.token_loader import TokenLoader
-from bunko.interfaces.sender import IDENTITY_KEY, ClientIdentity, session_cookie
+from bunko.interfaces.sender import IDENTITY_KEY, ClientIdentity, local_path, session_cookie
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.worker_threads import Workers
 from bunko.library.rights.audit import local_caller
 from bunko.library.rights.tokens import TOKEN_PREFIX, find_token, is_expired, token_digest
 from bunko.types.access import Caller, Token
+
+FRESH_SECONDS = 1.0  # how soon a revoked token is refused, and a failure forgotten
+_GRACE_SECONDS = 60.0  # how long tokens count that cannot be read again
+_READ_SECONDS = 4.5  # for a read; a load balancer waits for five or ten
+_KNOWN_WAIT_SECONDS = 1.0  # the same while there are tokens that still count
+
+
+class TokenLoader:
+    """The tokens of a library, as they were at most a second ago while it can be read."""
+
+    def __init__(self, read: Callable[[], list[Token]], clock: Callable[[], float] = time.monotonic) -> None:
+        self._read, self._clock = read, clock
+        self._tokens: list[Token] = []
+        self._read_at = self._failed_at = -math.inf
+        self._error: BunkoError | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._workers = Workers("reads of tokens", max_threads=1, max_wait_seconds=_READ_SECONDS)
+
+    async def find(self, find: Callable[[Sequence[Token]], Token | None]) -> Token | None:
+        """Return the token that a function finds; raise why tokens cannot be read unless it was known not long ago."""
+        if self._clock() - max(self._read_at, self._failed_at) >= FRESH_SECONDS:
+            await self._wait_for_read()
+        token = find(self._tokens)
+        if self._error is not None and (token is None or self._clock() - self._read_at >= _GRACE_SECONDS):
+            raise self._error
+        return token
+
+    async def _wait_for_read(self) -> None:
+        """Wait for the read that is running, or for a new one: a client that goes away does not end it."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read_once())
+        seconds = _KNOWN_WAIT_SECONDS if self._clock() - self._read_at < _GRACE_SECONDS else _READ_SECONDS
+        done, _ = await asyncio.wait({self._reading}, timeout=seconds)
+        if done:
+            self._reading.result()  # a bug of ours is raised
+        else:
+            self._note(LibraryUnreachable("The library does not answer", hint="Try again later."))
+
+    async def _read_once(self) -> None:
+        started_at = self._clock()
+        try:
+            self._tokens = await self._workers.run(self._read)
+        except BunkoError as error:
+            self._note(error)
+        else:
+            self._error, self._read_at = None, started_at
+
+    def _note(self, error: BunkoError) -> None:
+        self._error, self._failed_at = error, self._clock()
+
 
 _log = logging.getLogger("bunko.mcp")
 
@@ -219,7 +271,7 @@ class TokenGuard:
         )  # fmt: skip
 
     def _log_refusal(self, scope: Scope) -> None:
-        """Log a refused request, without its token, and not so often that somebody could fill the disk."""
+        """Log a refused request, without its token, and not so often that clients could fill the disk."""
         if time.monotonic() - self._logged_at < _LOG_SECONDS:
             self._unlogged += 1
             return
@@ -240,3 +292,76 @@ def refuse_token(scope: Scope) -> Response:
         "Ask whoever runs this server for another one.",
         {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'},
     )  # fmt: skip
+
+
+LOGIN_PATH, LOGOUT_PATH = "/login", "/logout"
+
+SignInPage = Callable[..., Response]  # (request, problem="", next_path="")
+
+
+class SignIn:
+    """Answers /login and /logout; all other requests go on to an app."""
+
+    def __init__(self, app: ASGIApp, authorizer: Authorizer, page: SignInPage) -> None:
+        self._app, self._authorizer, self._page = app, authorizer, page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http" or scope["path"] not in (LOGIN_PATH, LOGOUT_PATH):
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        response = await self._answer(request)
+        response.headers["Cache-Control"] = "no-store"
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        scope, method = request.scope, request.method
+        if method == "GET" and scope["path"] == LOGIN_PATH:
+            return await self._redeem_link(request)
+        if method != "POST":
+            allowed = "GET, POST" if scope["path"] == LOGIN_PATH else "POST"
+            return refuse(scope, 405, "method", f"{method} is not allowed here", f"Use {allowed}.", {"Allow": allowed})
+        # Otherwise a page of another server on this machine could sign a user in under its own name, or out.
+        if not is_same_origin(scope):
+            return refuse(
+                scope, 403, "wrong_origin", "This form must come from a page of this server", "Reload the page."
+            )
+        if scope["path"] == LOGOUT_PATH:
+            response = RedirectResponse(LOGIN_PATH, 303)
+            set_session(scope, response, "")
+            return response
+        return await self._accept_form(request)
+
+    async def _redeem_link(self, request: Request) -> Response:
+        token = request.query_params.get("token")
+        if token is None:
+            return self._page(request)
+        session = self._authorizer.open_local_session(token)
+        if session is not None:
+            return _start(request.scope, session, "/")
+        # A user who is signed in already has followed the link a second time.
+        if await self._authorizer.find_session(session_cookie(request.scope)) is not None:
+            return RedirectResponse("/", 303)
+        return self._page(request, problem="link")
+
+    async def _accept_form(self, request: Request) -> Response:
+        fields = parse_qs((await request.body()).decode("utf-8", "replace"))
+        text, next_path = fields.get("token", [""])[0].strip(), local_path(fields.get("next", [""])[0])
+        try:
+            session = await self._authorizer.open_session(text) if text else None
+        except BunkoError as error:
+            _log.warning("The tokens of the library cannot be read: %s", error.message)
+            return refuse(
+                request.scope, 503, error.code, "The tokens cannot be checked now", "Try again later.",
+                {"Retry-After": "5"},
+            )  # fmt: skip
+        if session is None:
+            return self._page(request, problem="token", next_path=next_path)
+        return _start(request.scope, session, next_path)
+
+
+def _start(scope: Scope, session: str, path: str) -> Response:
+    response = RedirectResponse(path, 303)
+    set_session(scope, response, session)
+    return response

@@ -1,4 +1,4 @@
-"""Limit the HTTP connections of a server in time and number, so that silent clients keep nobody out."""
+"""Limit the HTTP connections of a server in time and number, so that silent clients do not keep others out."""
 
 from __future__ import annotations
 

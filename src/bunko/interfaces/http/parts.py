@@ -1,13 +1,16 @@
-"""The parts of a server: MCP, the API and the page, each with its paths."""
+"""The parts of a server: MCP, the API and the page, each with its paths and its form of refusals."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
 from typing import Literal
 
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 Part = Literal["mcp", "api", "page"]
@@ -45,3 +48,28 @@ class PartRouter:
                 if isinstance(part, Starlette):
                     await stack.enter_async_context(part.router.lifespan_context(part))
             yield
+
+
+def refuse(
+    scope: Scope, status: int, code: str, message: str, hint: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return the response for a refused request; the message says what happened, the hint what to do."""
+    if part_of(scope["path"]) == "api":
+        return problem(status, code, message, hint, headers)
+    return PlainTextResponse(f"{message}. {hint}\n", status, dict(headers or {}))
+
+
+def problem(status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None) -> Response:
+    """Return problem details (RFC 9457)."""
+    details = {"type": f"/problems/{code}", "title": HTTPStatus(status).phrase, "status": status, "detail": message}
+    if hint:
+        details["hint"] = hint
+    content = json.dumps(details, ensure_ascii=False).encode()
+    return Response(content, status, dict(headers or {}), "application/problem+json")
+
+
+def asks_for_page(scope: Scope) -> bool:
+    """Return whether a browser wants to show the answer to this request."""
+    if scope["method"] not in ("GET", "HEAD") or part_of(scope["path"]) != "page":
+        return False
+    return "text/html" in Headers(scope=scope).get("accept", "")

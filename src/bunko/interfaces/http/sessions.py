@@ -57,7 +57,7 @@ class Sessions:
 
 
 class LoginLinks:
-    """Links by which whoever started this process signs in: each works once, within a minute.
+    """Links by which the user who started this process signs in: each works once, within a minute.
 
     The sessions that come of them end with the process, because only it knows their key.
     """
@@ -110,7 +110,7 @@ def is_same_origin(scope: Scope) -> bool:
 
 
 def is_sent_by_another_page(scope: Scope) -> bool:
-    """Return whether a page of another server sent a request by itself, and nobody followed a link there.
+    """Return whether a page of another server sent a request by itself, without a click on a link.
 
     Browsers send cookies to all ports of a machine, so a page of another port could ask with the session of this one.
     """

@@ -167,8 +167,10 @@ class Supervisor:
                 continue
             worker.process, delay = None, worker.plan_start()
             if not self._is_ending():
+                code = process.exitcode
+                end = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
                 self._report(
-                    f"Worker {worker.number} (process {process.pid}) ended with {_describe_exit(process.exitcode)}."
+                    f"Worker {worker.number} (process {process.pid}) ended with {end}."
                     f" It is started again in {delay:g} s."
                 )
 
@@ -186,23 +188,13 @@ class Supervisor:
             elif seconds > _CALL_SECONDS and not has_hurried:
                 has_hurried = True
                 for process in processes:
-                    _hurry(process)
+                    # Let a process that is already ending wait for its calls no longer.
+                    if process.pid is not None and process.is_alive():
+                        with suppress(ProcessLookupError):
+                            os.kill(process.pid, signal.SIGINT)
             wait([process.sentinel for process in processes if process.is_alive()], 0.2)
         for process in processes:
             process.join()
-
-
-def _hurry(process: BaseProcess) -> None:
-    """Let a process that is already ending wait for its calls no longer."""
-    if process.pid is not None and process.is_alive():
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGINT)
-
-
-def _describe_exit(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"signal {-code}"
-    return f"exit code {code}"
 
 
 @contextmanager

@@ -58,7 +58,7 @@ SendMessage = Callable[[Message], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Call:
+class ClientCall:
     """A request that may be answered: who sent it in which version of the protocol, and the way back to them."""
 
     request: Request
@@ -81,10 +81,10 @@ class Call:
         await self.send(notification_message(method, params))
 
 
-Handler = Callable[[Call], Awaitable[dict[str, Any]]]
+Handler = Callable[[ClientCall], Awaitable[dict[str, Any]]]
 
 
-class Server(Protocol):
+class RequestServer(Protocol):
     """What answers requests, in either era."""
 
     handlers: dict[str, Handler]  # by method
@@ -98,10 +98,10 @@ class Server(Protocol):
         """Take a client's reply to a request of the server."""
 
 
-class Connection:
+class ClientConnection:
     """A client that sends one message after another: which era it speaks, and which of its requests run."""
 
-    def __init__(self, server: Server, *, version: str = "", may_be_stateless: bool = False) -> None:
+    def __init__(self, server: RequestServer, *, version: str = "", may_be_stateless: bool = False) -> None:
         """With a version, the client has shaken hands before; else its first request may decide about its era."""
         self._server, self._may_be_stateless = server, may_be_stateless
         self.version = version  # what the client and we agreed on, empty before that
@@ -133,7 +133,7 @@ class Connection:
         try:
             if request.id in self._running:
                 raise ProtocolError(INVALID_REQUEST, "A request with this id is still running")
-            call = Call(request, self._find_version(request), caller, send)
+            call = ClientCall(request, self._find_version(request), caller, send)
         except ProtocolError as error:
             return error_message(request.id, error)
         # Known from now on: the next message may cancel it.
@@ -216,7 +216,7 @@ def check_version(version: object) -> str:
     return version
 
 
-def check_method(server: Server, method: str, *, is_stateless: bool) -> Handler:
+def check_method(server: RequestServer, method: str, *, is_stateless: bool) -> Handler:
     """Return what answers a method in an era."""
     handler = server.handlers.get(method)
     if handler is None or method in (_HANDSHAKE_METHODS if is_stateless else _STATELESS_METHODS):
@@ -224,12 +224,12 @@ def check_method(server: Server, method: str, *, is_stateless: bool) -> Handler:
     return handler
 
 
-async def answer(server: Server, call: Call) -> Message:
+async def answer(server: RequestServer, call: ClientCall) -> Message:
     """Return the reply to a request: a result, or an error that says what is wrong."""
     request = call.request
     try:
         handler = check_method(server, request.method, is_stateless=call.is_stateless)
-        progress_token(call)  # also where nobody reports progress, a wrong one is refused
+        progress_token(call)  # a wrong one is refused, also where no progress is reported
         result = await handler(call)
     except ProtocolError as error:
         return error_message(request.id, error)
@@ -243,7 +243,7 @@ async def answer(server: Server, call: Call) -> Message:
     return result_message(request.id, _describe_result(server, call, result) if call.is_stateless else result)
 
 
-def _describe_result(server: Server, call: Call, result: dict[str, Any]) -> dict[str, Any]:
+def _describe_result(server: RequestServer, call: ClientCall, result: dict[str, Any]) -> dict[str, Any]:
     """Add what the newer era says with each result."""
     described: dict[str, Any] = {"resultType": "complete", **result}
     if described["resultType"] == "complete" and call.request.method in _FRESH_MILLISECONDS:
@@ -252,7 +252,7 @@ def _describe_result(server: Server, call: Call, result: dict[str, Any]) -> dict
     return described
 
 
-def progress_token(call: Call) -> RequestId | None:
+def progress_token(call: ClientCall) -> RequestId | None:
     """Return the token by which a client recognizes the progress of its request, None if it did not ask for it."""
     token = optional_object_param(call.params, "_meta").get("progressToken")
     if token is not None and (not isinstance(token, int | str) or isinstance(token, bool)):

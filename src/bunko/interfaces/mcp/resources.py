@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import unquote
 
 from bunko.interfaces.mcp.messages import INVALID_PARAMS, ProtocolError
@@ -20,12 +19,12 @@ PAGE_SIZE = 100
 _MAX_NAME_CHARS = 200
 
 
-def list_resources(library: LibraryAccess, cursor: str | None) -> dict[str, Any]:
+def list_resources(library: LibraryAccess, cursor: str | None) -> dict[str, object]:
     """Return a page of documents."""
     tools = [tool for tool in library.tools() if tool.active]
     first_tool, after_uri = _decode_cursor(cursor)
     names = library.assistant_names()
-    page: list[dict[str, Any]] = []
+    page: list[dict[str, object]] = []
     for index, tool in enumerate(tools):
         if index < first_tool:
             continue
@@ -33,13 +32,16 @@ def list_resources(library: LibraryAccess, cursor: str | None) -> dict[str, Any]
         after_uri = ""
         page += [_resource(names[tool.name], document) for document in documents]
         if len(page) == PAGE_SIZE:
-            return {"resources": page, "nextCursor": _encode_cursor(index, documents[-1].uri)}
+            return {
+                "resources": page,
+                "nextCursor": base64.urlsafe_b64encode(f"{index}\0{documents[-1].uri}".encode()).decode(),
+            }
     return {"resources": page}
 
 
-def _resource(tool: str, document: ListedDocument) -> dict[str, Any]:
+def _resource(tool: str, document: ListedDocument) -> dict[str, object]:
     media_type, title = _text_media_type(document.media_type), clean_label(document.title, _MAX_NAME_CHARS)
-    resource: dict[str, Any] = {
+    resource: dict[str, object] = {
         "uri": resource_address(tool, document.uri),
         "name": clean_label(document.uri, _MAX_NAME_CHARS),
         "mimeType": media_type,
@@ -61,7 +63,7 @@ def _text_media_type(media_type: str) -> str:
     return media_type if media_type in ("text/markdown", "text/plain") else "text/markdown"
 
 
-def list_resource_templates() -> dict[str, Any]:
+def list_resource_templates() -> dict[str, object]:
     """Return the URI template of documents."""
     template = {
         "uriTemplate": "bunko://{tool}/{+path}", "name": "document", "description": "A document of a tool, by its path",
@@ -69,7 +71,7 @@ def list_resource_templates() -> dict[str, Any]:
     return {"resourceTemplates": [template]}
 
 
-def read_resource(library: LibraryAccess, address: str, *, is_stateless: bool) -> dict[str, Any]:
+def read_resource(library: LibraryAccess, address: str, *, is_stateless: bool) -> dict[str, object]:
     """Return one document's text."""
     # Split by hand: urlsplit raises on some hosts and cuts at ? and #.
     scheme, _, location = address.partition("://")
@@ -88,10 +90,6 @@ def read_resource(library: LibraryAccess, address: str, *, is_stateless: bool) -
     message = f"Unknown document {address[:200]}. List the resources to see all documents."
     code = INVALID_PARAMS if is_stateless else _RESOURCE_NOT_FOUND
     raise ProtocolError(code, message, {"uri": address})
-
-
-def _encode_cursor(tool_index: int, uri: str) -> str:
-    return base64.urlsafe_b64encode(f"{tool_index}\0{uri}".encode()).decode()
 
 
 def _decode_cursor(cursor: str | None) -> tuple[int, str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from bunko.errors import BunkoError
-from bunko.interfaces.mcp.announcements import Announcements, Listener
+from bunko.interfaces import mcp
 from bunko.interfaces.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -21,12 +23,11 @@ from bunko.interfaces.mcp.messages import (
     optional_text_param,
     text_param,
 )
-from bunko.interfaces.mcp.progress import ProgressReports
 from bunko.interfaces.mcp.protocol import (
     LISTEN_METHOD,
     STATELESS_VERSIONS,
     SUBSCRIPTION_KEY,
-    Call,
+    ClientCall,
     Handler,
     progress_token,
 )
@@ -37,6 +38,104 @@ from bunko.runtime.package_errors import find_package_error
 from bunko.types import Tool
 from bunko.types.access import Caller
 from bunko.version import __version__
+
+
+class Listener:
+    """The notifications that one client wants and has not got yet."""
+
+    def __init__(self, methods: Collection[str]) -> None:
+        self._methods = frozenset(methods)
+        self._waiting: dict[str, None] = {}  # in the order in which they came
+        self._is_filled = asyncio.Event()
+
+    def note(self, method: str) -> None:
+        """Remember a notification, unless it waits already: it only says that something is to be listed again."""
+        if method in self._methods:
+            self._waiting[method] = None
+            self._is_filled.set()
+
+    async def next(self) -> str:
+        """Return the next notification, waiting for it if necessary."""
+        while not self._waiting:
+            self._is_filled.clear()
+            await self._is_filled.wait()
+        method = next(iter(self._waiting))
+        del self._waiting[method]
+        return method
+
+
+class Announcements:
+    """All clients that listen to a server."""
+
+    def __init__(self) -> None:
+        self._listeners: set[Listener] = set()
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    @contextmanager
+    def listen(self, methods: Collection[str]) -> Iterator[Listener]:
+        """Listen as long as the block runs."""
+        listener = Listener(methods)
+        self._listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.discard(listener)
+
+    def announce(self, method: str) -> None:
+        """Let all know who want to."""
+        for listener in self._listeners:
+            listener.note(method)
+
+
+MIN_SECONDS = 0.2  # between two reports
+_MAX_WAITING_REPORTS = 16  # more are dropped: the client reads slowly
+
+
+class ProgressReports:
+    """The reports of one call, from its thread to its client; most calls have none, so the first starts the sending."""
+
+    def __init__(self, send: Callable[[float, float, str], Awaitable[None]]) -> None:
+        self._send, self._loop, self._last_report, self._last_done = send, asyncio.get_running_loop(), 0.0, -1.0
+        self._waiting: deque[tuple[float, float, str]] = deque()
+        self._sender: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def report(self, done: float, total: float, message: str) -> None:
+        """Report from the thread of the call; it never waits. MCP allows only numbers that grow."""
+        now = time.monotonic()
+        if done > self._last_done and (now - self._last_report >= MIN_SECONDS or done == total):
+            self._last_report, self._last_done = now, done
+            with suppress(RuntimeError):  # the server has ended
+                self._loop.call_soon_threadsafe(self._put, (done, total, message))
+
+    def _put(self, report: tuple[float, float, str]) -> None:
+        if self._is_closed or len(self._waiting) >= _MAX_WAITING_REPORTS:
+            return
+        self._waiting.append(report)
+        if self._sender is None or self._sender.done():
+            self._sender = self._loop.create_task(self._send_all())
+
+    async def _send_all(self) -> None:
+        while self._waiting:
+            try:
+                await self._send(*self._waiting.popleft())
+            except Exception:  # the client has gone; the call ends by itself
+                _log.debug("A progress report was not sent", exc_info=True)
+
+    async def send_waiting(self) -> None:
+        """Take no more reports, and send those that wait."""
+        self._is_closed = True
+        if self._sender is not None:
+            await self._sender
+
+    def stop(self) -> None:
+        """Send nothing more: the call was cancelled."""
+        self._is_closed = True
+        if self._sender is not None:
+            self._sender.cancel()
+
 
 _log = logging.getLogger("bunko.mcp")
 
@@ -51,7 +150,7 @@ MAX_WAIT_SECONDS = 10.0
 
 
 class BunkoServer:
-    """Answers requests from a tool registry, whatever carries them."""
+    """Answers requests from a tool registry, over any transport."""
 
     def __init__(self, registry: ToolRegistry, *, keeps_sessions: bool = True) -> None:
         """Without sessions, clients of the older era cannot be notified."""
@@ -91,7 +190,7 @@ class BunkoServer:
         """Wait at most this long for calls that were told to stop: one that imports has processes to end."""
         self._calls.join(seconds)
 
-    def capabilities(self, version: str) -> dict[str, Any]:
+    def capabilities(self, version: str) -> dict[str, object]:
         """Return what clients of a version of the protocol may ask for."""
         # Newer clients open a stream for changes, which needs no session. Older ones are told in their session.
         can_notify = self._keeps_sessions or version in STATELESS_VERSIONS
@@ -107,17 +206,17 @@ class BunkoServer:
         """Listen to everything that changes, for a client of the older era, which cannot choose."""
         return self.announcements.listen(self.announced.values())
 
-    async def _ping(self, call: Call) -> dict[str, Any]:
+    async def _ping(self, call: ClientCall) -> dict[str, object]:
         return {}
 
-    async def _discover(self, call: Call) -> dict[str, Any]:
+    async def _discover(self, call: ClientCall) -> dict[str, object]:
         return {
             "supportedVersions": list(STATELESS_VERSIONS),
             "capabilities": self.capabilities(call.version),
             "instructions": self.instructions,
         }
 
-    async def _listen(self, call: Call) -> dict[str, Any]:
+    async def _listen(self, call: ClientCall) -> dict[str, object]:
         """Notify a client of changes until it goes."""
         filters = object_param(call.params, "notifications")
         if len(self.announcements) >= _MAX_LISTENERS:
@@ -168,19 +267,19 @@ class BunkoServer:
                 return
         await asyncio.sleep(POLL_SECONDS)
 
-    async def _list_tools(self, call: Call) -> dict[str, Any]:
+    async def _list_tools(self, call: ClientCall) -> dict[str, list[dict[str, Any]]]:
         optional_text_param(call.params, "cursor")  # all tools are on the first page
         tools = await self._listings.run(self._registry.tools, call.caller)
         return {"tools": [describe_tool(tool) for tool in tools]}
 
-    async def _call_tool(self, call: Call) -> dict[str, Any]:
+    async def _call_tool(self, call: ClientCall) -> dict[str, object]:
         name, arguments = text_param(call.params, "name"), optional_object_param(call.params, "arguments")
         token = progress_token(call)
         if token is None:
             return await self._run_tool(name, arguments, call.caller)
 
         async def send_progress(done: float, total: float, message: str) -> None:
-            content = {"progressToken": token, "progress": done, "total": total, "message": message}
+            content: dict[str, object] = {"progressToken": token, "progress": done, "total": total, "message": message}
             await call.notify("notifications/progress", content)
 
         progress = ProgressReports(send_progress)
@@ -193,8 +292,8 @@ class BunkoServer:
         return result
 
     async def _run_tool(
-        self, name: str, arguments: dict[str, Any], caller: Caller, report_progress: ReportProgress = ignore_progress
-    ) -> dict[str, Any]:
+        self, name: str, arguments: dict[str, object], caller: Caller, report_progress: ReportProgress = ignore_progress
+    ) -> dict[str, object]:
         stop = threading.Event()
 
         def work() -> ToolReply:
@@ -223,25 +322,21 @@ class BunkoServer:
                 f"{name} failed with an internal error ({type(error).__name__}). See the server's log."
             )
 
-    async def _list_resources(self, call: Call) -> dict[str, Any]:
-        from bunko.interfaces.mcp import resources
-
+    async def _list_resources(self, call: ClientCall) -> dict[str, object]:
         cursor = optional_text_param(call.params, "cursor")
         if self._known_generation is None:
             self._known_generation = await self._listings.run(lambda: self._registry.library().storage.generation())
-        return await self._listings.run(lambda: resources.list_resources(self._registry.access(call.caller), cursor))
+        return await self._listings.run(
+            lambda: mcp.resources.list_resources(self._registry.access(call.caller), cursor)
+        )
 
-    async def _list_templates(self, call: Call) -> dict[str, Any]:
-        from bunko.interfaces.mcp import resources
+    async def _list_templates(self, call: ClientCall) -> dict[str, object]:
+        return mcp.resources.list_resource_templates()
 
-        return resources.list_resource_templates()
-
-    async def _read_resource(self, call: Call) -> dict[str, Any]:
-        from bunko.interfaces.mcp import resources
-
+    async def _read_resource(self, call: ClientCall) -> dict[str, object]:
         address, is_stateless = text_param(call.params, "uri"), call.is_stateless
         return await self._calls.run(
-            lambda: resources.read_resource(self._registry.access(call.caller), address, is_stateless=is_stateless)
+            lambda: mcp.resources.read_resource(self._registry.access(call.caller), address, is_stateless=is_stateless)
         )
 
 
@@ -269,5 +364,5 @@ def describe_reply(reply: ToolReply) -> dict[str, Any]:
     return {"content": content, "structuredContent": reply.structured, "isError": False}
 
 
-def _describe_error(text: str) -> dict[str, Any]:
+def _describe_error(text: str) -> dict[str, object]:
     return {"content": [{"type": "text", "text": text}], "isError": True}

@@ -6,8 +6,12 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -18,8 +22,6 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from bunko.errors import AccessDenied
-from bunko.interfaces.mcp.announcements import Listener
-from bunko.interfaces.mcp.http_sessions import Session, Sessions
 from bunko.interfaces.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -40,17 +42,117 @@ from bunko.interfaces.mcp.protocol import (
     HANDSHAKE_VERSIONS,
     UNSUPPORTED_VERSION,
     VERSION_KEY,
-    Call,
-    Connection,
+    ClientCall,
+    ClientConnection,
     SendMessage,
     answer,
     check_version,
     read_envelope,
 )
-from bunko.interfaces.mcp.server import BunkoServer
+from bunko.interfaces.mcp.server import BunkoServer, Listener
 from bunko.interfaces.sender import caller_of
 from bunko.interfaces.tools.registry import error_text
 from bunko.types.access import Caller
+
+# Clients that went away without ending theirs have some too. A team may share one token.
+MAX_OF_CALLER = 200
+MAX_SESSIONS = 1000
+IDLE_SECONDS = 1800.0
+
+
+@dataclass(eq=False, slots=True)
+class ClientSession:
+    """A client that shook hands."""
+
+    owner: str
+    connection: ClientConnection
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    is_listening: bool = False
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    requests: int = 0  # that are being served
+    used_at: float = field(default_factory=time.monotonic)
+
+    @contextmanager
+    def serve_request(self) -> Iterator[None]:
+        """Count a request, so that the session stays while it is served."""
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
+            self.used_at = time.monotonic()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is asked or listened to; what the client asked before it went may still run."""
+        return not self.requests and not self.connection.is_busy
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether it has been idle for too long."""
+        return self.is_idle and time.monotonic() - self.used_at >= IDLE_SECONDS
+
+    @property
+    def only_listens(self) -> bool:
+        """Whether its only request is the one that waits for changes."""
+        return self.is_listening and self.requests == 1 and not self.connection.is_busy
+
+
+class ClientSessions:
+    """The sessions of one server.
+
+    At a limit, the session that has been idle for longest ends: at that of a caller one of its own, at that of the
+    server one of the caller with the most sessions. Those that only listen end next, because clients listen again.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, ClientSession] = {}
+
+    def open(self, caller: Caller, connection: ClientConnection) -> ClientSession | None:
+        """Return a new session of a caller, None if all others are needed."""
+        for session in list(self._sessions.values()):
+            if session.has_expired:
+                self.end(session)
+        counts = Counter(session.owner for session in self._sessions.values())
+        if counts[caller.name] >= MAX_OF_CALLER and not self._end_one_of(caller.name):
+            return None
+        if len(self._sessions) >= MAX_SESSIONS and not any(
+            self._end_one_of(owner) for owner, _ in counts.most_common()
+        ):
+            return None
+        session = ClientSession(caller.name, connection)
+        self._sessions[session.id] = session
+        return session
+
+    def find(self, session_id: str, caller: Caller) -> ClientSession | None:
+        """Return a session of a caller; that of another one does not exist for this one."""
+        session = self._sessions.get(session_id)
+        if session is None or session.owner != caller.name:
+            return None
+        if session.has_expired:
+            self.end(session)
+            return None
+        return session
+
+    def end(self, session: ClientSession) -> None:
+        """Cancel what runs in a session, and forget it."""
+        self._sessions.pop(session.id, None)
+        session.connection.close()
+        session.ended.set()
+
+    def end_all(self) -> None:
+        """End all sessions."""
+        for session in list(self._sessions.values()):
+            self.end(session)
+
+    def _end_one_of(self, owner: str) -> bool:
+        sessions = [session for session in self._sessions.values() if session.owner == owner]
+        idle = [session for session in sessions if session.is_idle]
+        candidates = idle or [session for session in sessions if session.only_listens]
+        if candidates:
+            self.end(min(candidates, key=lambda session: session.used_at))
+        return bool(candidates)
+
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 _DEFAULT_VERSION = "2025-03-26"  # of a client of the older era that names none
@@ -88,7 +190,7 @@ class StreamableHttp:
     """The ASGI endpoint of a server; a stateless one keeps no sessions, so that any of several can answer."""
 
     def __init__(self, server: BunkoServer, *, stateless: bool) -> None:
-        self._server, self._sessions = server, None if stateless else Sessions()
+        self._server, self._sessions = server, None if stateless else ClientSessions()
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
@@ -130,12 +232,12 @@ class _Exchange:
     """One HTTP request and its response."""
 
     def __init__(
-        self, server: BunkoServer, sessions: Sessions | None, scope: Scope, receive: Receive, send: Send
+        self, server: BunkoServer, sessions: ClientSessions | None, scope: Scope, receive: Receive, send: Send
     ) -> None:
         self._server, self._sessions = server, sessions
         self._scope, self._receive, self._send = scope, receive, send
         self._headers = Headers(scope=scope)
-        self._session: Session | None = None
+        self._session: ClientSession | None = None
 
     async def handle(self) -> None:
         """Answer it, or raise why not."""
@@ -208,7 +310,7 @@ class _Exchange:
             return
         await self._reply(
             message,
-            lambda send: asyncio.create_task(answer(self._server, Call(message, version, caller, send))),
+            lambda send: asyncio.create_task(answer(self._server, ClientCall(message, version, caller, send))),
             statuses=_STATUSES,
         )
 
@@ -229,7 +331,7 @@ class _Exchange:
 
     async def _answer(self, message: Request | Notification | Response, caller: Caller, version: str) -> None:
         if self._sessions is None:
-            connection = Connection(self._server, version=version)
+            connection = ClientConnection(self._server, version=version)
         elif isinstance(message, Request) and message.method == "initialize" and _SESSION_HEADER not in self._headers:
             await self._open_session(self._sessions, message, caller)
             return
@@ -242,8 +344,8 @@ class _Exchange:
             return
         await self._reply(message, lambda send: connection.start(message, caller, send))
 
-    async def _open_session(self, sessions: Sessions, message: Request, caller: Caller) -> None:
-        connection = Connection(self._server)
+    async def _open_session(self, sessions: ClientSessions, message: Request, caller: Caller) -> None:
+        connection = ClientConnection(self._server)
         reply = connection.shake_hands(message)
         if connection.version:
             self._session = sessions.open(caller, connection)
@@ -253,7 +355,7 @@ class _Exchange:
                 )
         await self.respond(200, reply)
 
-    def _find_session(self, caller: Caller) -> Session:
+    def _find_session(self, caller: Caller) -> ClientSession:
         session_id = self._headers.get(_SESSION_HEADER)
         if session_id is None:
             raise _Refusal(400, ProtocolError(INVALID_REQUEST, f"The header {_SESSION_HEADER} is missing"))
@@ -262,7 +364,7 @@ class _Exchange:
             raise _Refusal(404, ProtocolError(INVALID_REQUEST, "Session not found"))
         return session
 
-    async def _tell_changes(self, session: Session) -> None:
+    async def _tell_changes(self, session: ClientSession) -> None:
         """Notify a client in its session until it goes or the session ends."""
         if session.is_listening:
             raise _Refusal(409, ProtocolError(INVALID_REQUEST, "This session listens already"))
@@ -372,7 +474,7 @@ class _Events:
         self._is_open = True
 
     async def put(self, message: Message) -> None:
-        """Add a message, and wait for room; when nobody reads any more, it is dropped."""
+        """Add a message, and wait for room; after its reader has gone, it is dropped."""
         if self._is_open:
             await self._room.acquire()
             self._queue.put_nowait(message)
@@ -388,11 +490,11 @@ class _Events:
         return _encode_event(message) if message is not None else None
 
     def finish(self) -> None:
-        """Let the reader know that nothing more comes, or that nobody is there to read it."""
+        """Let the reader know that nothing more comes, or that its reader has gone."""
         self._queue.put_nowait(None)
 
     def close(self) -> None:
-        """Let nobody wait for room any more."""
+        """End all waits for room."""
         self._is_open = False
         for _ in range(_MAX_WAITING_EVENTS):
             self._room.release()

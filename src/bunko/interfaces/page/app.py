@@ -8,20 +8,16 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from bunko.interfaces.page.ask import AskPage
-from bunko.interfaces.page.assets import answer_asset
 from bunko.interfaces.page.document import DocumentPage
-from bunko.interfaces.page.judge import JudgePage
-from bunko.interfaces.page.language import translate
 from bunko.interfaces.page.library import LibraryPage
-from bunko.interfaces.page.library_settings import SettingsPage
-from bunko.interfaces.page.library_views import DescriptionsPage, ModelsPage
+from bunko.interfaces.page.library_views import DescriptionsPage, ModelsPage, SettingsPage
 from bunko.interfaces.page.map import MapPage
-from bunko.interfaces.page.quality import QualityPage
-from bunko.interfaces.page.rendering import environment, render
+from bunko.interfaces.page.quality import JudgePage, QualityPage
+from bunko.interfaces.page.ranking import SettingsChangePage
+from bunko.interfaces.page.rendering import answer_asset, environment, render, translate
 from bunko.interfaces.page.search import SearchPage
-from bunko.interfaces.page.settings_change import SettingsChangePage
 from bunko.interfaces.page.time import TimePage
-from bunko.interfaces.sender import choose_language
+from bunko.interfaces.sender import choose_language, local_path
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def build_page(registry: ToolRegistry) -> ASGIApp:
-    """Return the app of the page; whoever sends a request was checked before, except for assets."""
+    """Return the app of the page; the senders of requests were checked before, except for assets."""
     environment()  # what cannot work fails here, and not at the first request
     return Starlette(
         routes=[
@@ -58,3 +54,24 @@ async def _answer_missing(request: Request, _: Exception) -> Response:
     """Return a page that leads back, for an address that is none of ours."""
     message = translate(choose_language(request), "common.nothing_here")
     return render(request, "error.html", {"message": message, "hint": ""}, status=404)
+
+
+_FOREIGN = ("cross-site", "same-site")
+
+
+def sign_in_page(request: Request, problem: str = "", next_path: str = "") -> Response:
+    """Return a form for a token; `problem` says what was wrong with the last one: link or token.
+
+    Browsers leave the session out if a link of another site, or a file, leads here. A page of this server may send it,
+    so the first answer to such a link only loads the same address again.
+    """
+    headers, is_login = request.headers, request.url.path == "/login"
+    query = f"?{request.url.query}" if request.url.query else ""
+    address = local_path(next_path or ("/" if is_login else f"{request.url.path}{query}"))
+    is_foreign_link = headers.get("sec-fetch-site") in _FOREIGN and headers.get("sec-fetch-dest") == "document"
+    is_retried = is_foreign_link and not is_login
+    values = {"problem": problem, "next": address, "is_retried": is_retried}
+    response = render(request, "sign_in.html", values, status=200 if is_login and not problem else 401)
+    if response.status_code == 401:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="bunko"'
+    return response

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError
 from bunko.interfaces.answers import is_answered, remarks, visible_sentences, visible_sources
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.library.rights.access import LibraryAccess
-    from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
+    from bunko.types.answers import AnswerSource
 
 _MAX_SOURCE_CHARS = 1200
 
@@ -37,44 +37,38 @@ class AskPage(PageView):
         parameters = request.query_params
         question, tool = parameters.get("q", "").strip(), parameters.get("tool", "")
         is_strict = parameters.get("strict") == "true"
-        values: dict[str, Any] = {"question": question, "tool": tool, "is_strict": is_strict, "answer": None}
+        values: dict[str, object] = {"question": question, "tool": tool, "is_strict": is_strict, "answer": None}
         values |= {"error": None, "tools": [(tool.name, single_line(tool.name)) for tool in library.tools()]}
         status = 200
         if question:
             try:
                 answer = library.ask(question, tool=tool or None)
-                values["answer"] = _answer_values(request, answer, strict=is_strict)
+                cited = visible_sources(answer, strict=is_strict)
+                uncited = [source for source in answer.sources if source not in cited]
+                values["answer"] = {
+                    "is_found": is_answered(answer, strict=is_strict),
+                    "model": answer.model,
+                    "sentences": [
+                        {
+                            "text": remove_hidden_chars(sentence.text),
+                            "status": sentence.status,
+                            "begins_line": "\n" in sentence.before,
+                            "begins_paragraph": "\n\n" in sentence.before,
+                            "numbers": list(dict.fromkeys(cited.number for cited in sentence.citations if cited.holds)),
+                            "remarks": [say(request, remark) for remark in remarks(sentence)],
+                        }
+                        for sentence in visible_sentences(answer, strict=is_strict)
+                    ],
+                    "sources": [_source_values(source, answer.question) for source in cited],
+                    "others": [_source_values(source, answer.question) for source in uncited],
+                    "notices": [say(request, notice) for notice in answer.notices],
+                }
             except BunkoError as error:
                 values["error"], status = error_values(request, error, library), error_status(error)
         return render(request, "ask.html", values, status=status)
 
 
-def _answer_values(request: Request, answer: CheckedAnswer, *, strict: bool) -> dict[str, Any]:
-    cited = visible_sources(answer, strict=strict)
-    uncited = [source for source in answer.sources if source not in cited]
-    return {
-        "is_found": is_answered(answer, strict=strict),
-        "model": answer.model,
-        "sentences": [_sentence_values(request, sentence) for sentence in visible_sentences(answer, strict=strict)],
-        "sources": [_source_values(source, answer.question) for source in cited],
-        "others": [_source_values(source, answer.question) for source in uncited],
-        "notices": [say(request, notice) for notice in answer.notices],
-    }
-
-
-def _sentence_values(request: Request, sentence: CheckedSentence) -> dict[str, Any]:
-    numbers = dict.fromkeys(citation.number for citation in sentence.citations if citation.holds)
-    return {
-        "text": remove_hidden_chars(sentence.text),
-        "status": sentence.status,
-        "begins_line": "\n" in sentence.before,
-        "begins_paragraph": "\n\n" in sentence.before,
-        "numbers": list(numbers),
-        "remarks": [say(request, remark) for remark in remarks(sentence)],
-    }
-
-
-def _source_values(source: AnswerSource, question: str) -> dict[str, Any]:
+def _source_values(source: AnswerSource, question: str) -> dict[str, object]:
     citation = parse_citation(source.citation)
     hit = f"L{citation.first}-L{citation.last}" if citation and citation.first else ""
     text = as_paragraph(remove_hidden_chars(source.text))

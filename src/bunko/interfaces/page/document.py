@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bunko.errors import UnknownName
 from bunko.interfaces.page.answering import PageView
@@ -74,13 +74,13 @@ class DocumentPage(PageView):
         values = {"document": document, "is_local_user": is_local_user(request)}
         template = "document_part.html" if parameters.get("part") else "document.html"
         if parameters.get("part") and parameters.get("lines"):
-            document["outline"] = []  # whoever loads further lines has it already
+            document["outline"] = []  # the page that loads further lines has it already
         return render(request, template, values, script_sections=["document"])
 
 
 def show_document(
     library: LibraryAccess, tool_name: str, path: str, *, hit: str = "", lines: str = "", terms: str = "", at: int = 0
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what is shown of a document: some lines, or those around a hit with the terms of a query marked.
 
     `at` is the character of the document that was found.
@@ -96,6 +96,8 @@ def show_document(
     shown_lines = [shower.show(index, text) for index, text in enumerate(text_lines[start:end], start)]
     parameters = {"hit": hit, "q": terms}
     part_size = max(end - start, 1)
+    file = document_file(tool, document.uri) if library.caller.rights.can_write(tool.name) else None
+    is_text = document.media_type.startswith("text/") and document.media_type != "text/html"
     return {
         "tool": single_line(tool.name),
         "uri": single_line(document.uri),
@@ -126,7 +128,11 @@ def show_document(
         "outline": _outline_links(tool, document, parameters),
         "api_path": document_address(tool.name, document.uri).replace("/documents/", "/api/v1/documents/", 1),
         "line": hit_range[0] if hit_range else first_line,
-        "editor_link": _editor_link(library, tool, document, hit_range[0] if hit_range else 1),
+        "editor_link": (
+            f"vscode://file{file.as_uri().removeprefix('file://')}:{hit_range[0] if hit_range else 1}"
+            if file and is_text
+            else ""
+        ),
         "web_address": document.uri
         if tool.kind == "web" and document.uri.lower().startswith(("http://", "https://"))
         else "",
@@ -150,7 +156,9 @@ class _LineShower:
     def __init__(self, document: StoredDocument, hit: tuple[int, int] | None, terms: SnippetTerms, at: int) -> None:
         self._document, self._hit, self._terms = document, hit, terms
         self._levels = {heading.line: heading.level for heading in _headings(document)}
-        self._at_line, self._at_column = _locate(document.text, at)
+        # The line and column of the character that was found, both counted from 0.
+        self._at_line = document.text.count("\n", 0, at)
+        self._at_column = at - (document.text.rfind("\n", 0, at) + 1)
 
     def show(self, index: int, text: str) -> DocumentLine:
         """Return a line by its index in the document."""
@@ -164,14 +172,6 @@ class _LineShower:
         segments = mark_terms(visible, self._terms) if is_hit and self._terms.weights else [TextSegment(visible)]
         level = 0 if self._document.lines.is_single_line else self._levels.get(number, 0)
         return DocumentLine(number, segments, level, is_hit, is_cut=len(text) > _LINE_CHARS)
-
-
-def _locate(text: str, offset: int) -> tuple[int, int]:
-    """Return the line and column of a character, both counted from 0."""
-    if not offset:
-        return 0, 0
-    line_start = text.rfind("\n", 0, offset) + 1
-    return text.count("\n", 0, offset), offset - line_start
 
 
 def _parse_range(text: str) -> tuple[int, int] | None:
@@ -203,7 +203,7 @@ def _choose_part(lines: list[str], hit: tuple[int, int] | None, wanted: tuple[in
     return start, end
 
 
-def _outline_links(tool: Tool, document: StoredDocument, parameters: dict[str, str]) -> list[dict[str, Any]]:
+def _outline_links(tool: Tool, document: StoredDocument, parameters: dict[str, str]) -> list[dict[str, object]]:
     """Return the headings with their addresses; of very many, only those of the upper levels."""
     headings = _headings(document)
     for level in (6, 5, 4, 3, 2, 1):
@@ -233,10 +233,3 @@ def _headings(document: StoredDocument) -> tuple[OutlineHeading, ...]:
             _cached_headings.clear()
         headings = _cached_headings[key] = tuple(outline(document))
     return headings
-
-
-def _editor_link(library: LibraryAccess, tool: Tool, document: StoredDocument, line: int) -> str:
-    """Return an address that opens the file in an editor; empty if the caller may not know where it is."""
-    file = document_file(tool, document.uri) if library.caller.rights.can_write(tool.name) else None
-    is_text = document.media_type.startswith("text/") and document.media_type != "text/html"
-    return f"vscode://file{file.as_uri().removeprefix('file://')}:{line}" if file and is_text else ""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+from bunko.embedders.names import display_name
 from bunko.errors import AccessDenied
-from bunko.interfaces.page.answering import PageView
-from bunko.interfaces.page.library_tools import details_values, job_values, tool_values
+from bunko.interfaces.page.answering import PageView, say
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.sender import is_local_user
 from bunko.interfaces.text import format_size, single_line
@@ -16,7 +20,180 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from bunko.interfaces.tools.jobs import Job
+    from bunko.library.admin.status import LengthDistribution, ToolDetails, ToolStatus
     from bunko.library.rights.access import LibraryAccess
+
+MAX_FAILURES = 100  # that are listed
+_SHOWN_JOBS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramBar:
+    """A rectangle and what it stands for."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    low: int
+    high: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Bars above a line, and where a value lies on it."""
+
+    width: int
+    height: int
+    bars: Sequence[HistogramBar]
+    median_x: float
+
+
+def time_values(timestamp: str | None, like: datetime) -> dict[str, str] | None:
+    """Return a time for programs and for people, in the zone of `like`; None if there is none."""
+    if not timestamp:
+        return None
+    try:
+        moment = datetime.fromisoformat(timestamp).astimezone(like.tzinfo)
+    except ValueError:
+        return None
+    return {"datetime": moment.isoformat(timespec="seconds"), "text": moment.strftime("%Y-%m-%d %H:%M")}
+
+
+def tool_values(request: Request, status: ToolStatus, local_time: datetime, *, can_write: bool) -> dict[str, object]:
+    """Return what is always visible of a tool."""
+    tool = status.tool
+    remarks = []  # names of texts about what is not as it should be, each with a value
+    if status.source_state not in ("ok", "elsewhere"):
+        remarks.append((f"library.source_{status.source_state}", ""))
+    if status.import_state != "done":
+        remarks.append((f"library.import_{status.import_state}", ""))
+    if status.rebuild_documents is not None:
+        remarks.append(("library.rebuild_unfinished", f"{status.rebuild_documents:,}"))
+    if status.index.problem:
+        remarks.append(("library.index_problem", say(request, status.index.problem)))
+    elif status.index.pending:
+        remarks.append(("library.index_behind", f"{status.index.pending:,}"))
+    return {
+        "name": tool.name,
+        "label": single_line(tool.name),
+        "anchor": f"tool-{quote(tool.name, safe='')}",
+        "address": f"/library?tool={quote(tool.name, safe='')}",
+        "description": single_line(tool.description),
+        "kind": tool.kind,
+        "is_active": tool.active,
+        "can_write": can_write,
+        "documents": f"{status.totals.documents:,}",
+        "chunks": f"{status.totals.chunks:,}",
+        "size": format_size(status.bytes),
+        "imported": time_values(tool.imported_at, local_time),
+        "remarks": remarks,
+        "failure_count": sum(problem.files for problem in status.problems if not problem.is_empty),
+    }
+
+
+def details_values(request: Request, details: ToolDetails, local_time: datetime) -> dict[str, object]:
+    """Return what is visible of the tool that was opened."""
+    status, changes, lengths = details.status, details.changes, details.chunk_lengths
+    counted = sum(details.languages.values())
+    left_out = [
+        problem
+        for problem in status.problems
+        if problem.is_empty or (problem in details.left_out and not problem.package)
+    ]
+    failures = [problem for problem in status.problems if problem not in left_out]
+    return {
+        "source": single_line(status.tool.source),
+        "model": single_line(display_name(status.tool.built.embedder or "")),
+        "dimension": status.storage.dimension,
+        "room": [
+            (name, format_size(size))
+            for name, size in (
+                ("text", status.storage.text),
+                ("index", status.storage.index),
+                ("vectors", status.storage.vectors),
+                ("derived", status.derived_bytes),
+            )
+            if size
+        ],
+        "checked": time_values(details.checked_at, local_time),
+        "changes": changes
+        and [(name, f"{count:,}") for name in ("new", "changed", "gone", "moved") if (count := getattr(changes, name))],
+        "languages": [
+            {"language": language or "other", "count": f"{count:,}", "share": round(100 * count / counted)}
+            for language, count in sorted(details.languages.items(), key=lambda item: -item[1])
+        ],
+        "is_sample": status.totals.documents > counted,
+        "counted": f"{counted:,}",
+        "lengths": lengths,
+        "histogram": lengths and _length_histogram(lengths),
+        "problems": [
+            (
+                name,
+                f"{sum(problem.files for problem in problems):,}",
+                [
+                    {
+                        "path": single_line(problem.uri),
+                        "reason": [
+                            single_line(say(request, line)) for line in problem.reason.splitlines() if line.strip()
+                        ],
+                    }
+                    for problem in problems[:MAX_FAILURES]
+                ],
+                max(0, len(problems) - MAX_FAILURES),
+            )
+            for name, problems in (("failures", failures), ("left_out", left_out))
+            if problems
+        ],
+    }
+
+
+def _length_histogram(lengths: LengthDistribution, *, width: int = 240, height: int = 56) -> Histogram:
+    """Return the picture of a distribution of lengths."""
+    largest = max(length_bin.count for length_bin in lengths.bins)
+    step = width / len(lengths.bins)
+    bars = []
+    for index, length_bin in enumerate(lengths.bins):
+        # A single chunk among thousands is still to be seen.
+        bar_height = max(1.5, length_bin.count / largest * height) if length_bin.count else 0.0
+        bars.append(
+            HistogramBar(
+                round(index * step + 0.5, 1), round(height - bar_height, 1), round(step - 1, 1), round(bar_height, 1),
+                length_bin.low, length_bin.high, length_bin.count,
+            )
+        )  # fmt: skip
+    first, last = lengths.bins[0].low, lengths.bins[-1].high + 1
+    return Histogram(width, height, bars, round((lengths.median - first) / (last - first) * width, 1))
+
+
+def job_values(request: Request, jobs: Sequence[Job]) -> list[dict[str, object]]:
+    """Return what runs, and the latest that has ended."""
+    running = [job for job in jobs if job.state == "running"]
+    ended = [job for job in jobs if job.state != "running"]
+    visible_jobs = [*running, *ended[::-1]][: max(_SHOWN_JOBS, len(running))]
+    return [
+        {
+            "id": job.id,
+            "name": job.name,
+            "subject": single_line(job.subject),
+            "state": job.state,
+            "done": f"{job.done:g}",
+            "total": f"{job.total:g}",
+            "counts": job.result and _result_counts(job.result),
+            "error": single_line(say(request, job.error)) if job.error else "",
+        }
+        for job in visible_jobs
+    ]
+
+
+def _result_counts(result: dict[str, object]) -> list[tuple[str, str]]:
+    """Return the numbers in the result of a job that are not 0, by their names."""
+    names = ("added", "updated", "deleted", "moved", "pages", "total_chunks", "chunks", "errors")
+    counts = [(name, f"{result[name]:,}") for name in names if isinstance(result.get(name), int) and result[name]]
+    problems = result.get("problems")
+    return [*counts, ("problems", f"{len(problems):,}")] if isinstance(problems, list) and problems else counts
 
 
 class LibraryPage(PageView):
@@ -31,7 +208,7 @@ class LibraryPage(PageView):
         details = library.tool_care.details(opened) if opened else None
         status, rights = library.status(), library.caller.rights
         can_change = not self.registry.is_read_only
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "tools": [
                 tool_values(
                     request, tool_status, local_time, can_write=can_change and rights.can_write(tool_status.tool.name)
@@ -52,19 +229,15 @@ class LibraryPage(PageView):
         values |= view_values(library)
         values["can_add_folder"] = can_change and rights.writes_all and library.caller.is_owner
         values["can_pick_folder"] = is_local_user(request)
-        values["can_add_web"] = can_change and _may_add_pages(library)
+        values["can_add_web"] = False
+        with suppress(AccessDenied):
+            library.web.check_add()
+            values["can_add_web"] = can_change
         return render(request, "library.html", values, script_sections=["library"])
 
 
-def view_values(library: LibraryAccess) -> dict[str, Any]:
+def view_values(library: LibraryAccess) -> dict[str, object]:
     """Return which views of the library its navigation offers: those that the caller may see."""
     rights = library.caller.rights
     views = ["descriptions", *(["models"] if rights.reads_all else []), *(["settings"] if rights.writes_all else [])]
     return {"views": [("/library", "tools"), *((f"/library/{view}", view) for view in views)]}
-
-
-def _may_add_pages(library: LibraryAccess) -> bool:
-    with suppress(AccessDenied):
-        library.web.check_add()
-        return True
-    return False

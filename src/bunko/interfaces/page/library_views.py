@@ -1,4 +1,4 @@
-"""The pages about the descriptions of tools and about models of all kinds."""
+"""The pages about the descriptions of tools, models of all kinds, and settings, each of which a form can change."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from bunko.interfaces.page.answering import PageView, say
+from starlette.datastructures import QueryParams
+from starlette.responses import RedirectResponse
+
+from bunko.errors import AccessDenied, BunkoError
+from bunko.interfaces.page.answering import PageView, error_values, say
 from bunko.interfaces.page.library import view_values
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.text import single_line
+from bunko.settings import all_settings
+from bunko.settings.keyfile import FILE_SUFFIX
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -18,7 +24,6 @@ if TYPE_CHECKING:
 
     from bunko.library.admin.model_status import ModelStatus, RerankerStatus
     from bunko.library.rights.access import LibraryAccess
-    from bunko.library.tools.routing import Route
     from bunko.local_models.catalogue import Purpose
 
 
@@ -37,27 +42,26 @@ class DescriptionsPage(PageView):
             "accuracy": report.accuracy,
             "right": f"{right:g}",
             "matched": matched,
-            "routes": [_route_values(route, descriptions) for route in report.routes],
+            "routes": [
+                {
+                    "name": single_line(route.tool),
+                    "address": _address(route.tool),
+                    "description": descriptions.get(route.tool, ""),
+                    "questions": route.questions,
+                    "share": round(100 * route.share) if route.questions else None,
+                    "lost": [
+                        (single_line(other), count, [single_line(question) for question in route.examples[other]])
+                        for other, count in route.lost_to.most_common()
+                    ],
+                }
+                for route in report.routes
+            ],
             "warnings": [
                 (single_line(say(request, warning.message)), [_address(name) for name in warning.tools])
                 for warning in report.warnings
             ],
         }
         return render(request, "library_descriptions.html", values | view_values(library))
-
-
-def _route_values(route: Route, descriptions: dict[str, str]) -> dict[str, object]:
-    return {
-        "name": single_line(route.tool),
-        "address": _address(route.tool),
-        "description": descriptions.get(route.tool, ""),
-        "questions": route.questions,
-        "share": round(100 * route.share) if route.questions else None,
-        "lost": [
-            (single_line(other), count, [single_line(question) for question in route.examples[other]])
-            for other, count in route.lost_to.most_common()
-        ],
-    }
 
 
 def _address(tool: str) -> str:
@@ -133,3 +137,90 @@ def _reranker_rows(
         return rows
     missing = single_line(say(request, reranker.unavailable_reason))
     return [LocalModelRow(single_line(reranker.name), True, missing), *rows]
+
+
+_Rows = list[tuple[str, str, str]]  # key, value, origin
+
+
+class SettingsPage(PageView):
+    """Shows all settings, and changes one in the file that `bunko config set` writes."""
+
+    async def answer(self, request: Request) -> Response:
+        """Return the page, or write a setting and return to the page."""
+        if request.method == "POST":
+            fields = QueryParams((await request.body()).decode("utf-8", "replace"))
+            return await self.run(request, lambda library: self._write(request, library, fields))
+        return await self.run(request, lambda library: self._build(request, library))
+
+    def _write(self, request: Request, library: LibraryAccess, fields: QueryParams) -> Response:
+        if self.registry.is_read_only:
+            raise AccessDenied("This server only reads", hint="Start it without --read-only.")
+        key, text = fields.get("key", ""), fields.get("value", "").strip()
+        try:
+            library.settings_care.change(key, None if "unset" in fields else text)
+        except AccessDenied:
+            raise
+        except BunkoError as error:
+            return self._build(request, library, error=error_values(request, error, library), key=key, text=text)
+        return RedirectResponse(f"/library/settings?saved={quote(key)}", 303)
+
+    def _build(
+        self,
+        request: Request,
+        library: LibraryAccess,
+        *,
+        error: dict[str, str] | None = None,
+        key: str = "",
+        text: str = "",
+    ) -> Response:
+        rows = _single_lines(library.setting_rows())
+        can_change = library.settings_care.can_change and not self.registry.is_read_only
+        next_rows = _single_lines(library.settings_care.next_rows()) if can_change else rows
+        current_values = {name: value for name, value, _ in rows}
+        sections: dict[str, _Rows] = {}
+        for name, value, origin in next_rows:
+            sections.setdefault(name.partition(".")[0], []).append((name, value, origin))
+        values: dict[str, object] = {
+            "changed": [
+                (name, value, say(request, origin)) for name, value, origin in next_rows if origin != "default"
+            ],
+            "sections": sections,
+            "waiting": {name for name, value, _ in next_rows if value != current_values[name]},
+            "can_change": can_change,
+            "form": None,
+            "error": error,
+            "notice": "",
+            **view_values(library),
+        }
+        if can_change:
+            key, file = key or request.query_params.get("key", ""), library.settings_care.file
+            values["form"], values["file"] = _form(key, next_rows, text), single_line(str(file))
+            if saved := request.query_params.get("saved", ""):
+                texts = (
+                    f"Saved in {file}. It counts when bunko is started again.",
+                    library.settings_care.override(saved),
+                )
+                values["notice"] = single_line(" ".join(say(request, text) for text in texts if text))
+        return render(request, "library_settings.html", values, status=400 if error else 200)
+
+
+def _single_lines(rows: _Rows) -> _Rows:
+    return [(key, single_line(value), single_line(origin)) for key, value, origin in rows]
+
+
+def _form(key: str, rows: _Rows, text: str) -> dict[str, object] | None:
+    """Return what the form of a setting needs, None if there is none; that of a secret is about a file with it."""
+    settings = all_settings()
+    name = key if key in settings else key.removesuffix(FILE_SUFFIX)
+    setting = settings.get(name)
+    if setting is None:
+        return None
+    value = next((value for row_key, value, _ in rows if row_key == name and value != "not set"), "")
+    choices = ("true", "false") if setting.kind is bool and not setting.is_list else setting.choices
+    return {
+        "key": f"{name}{FILE_SUFFIX}" if setting.secret else name,
+        "is_secret": setting.secret,
+        "value": text or ("" if setting.secret or "********" in value else value),
+        "choices": choices,
+        "is_optional": setting.optional,
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from bunko.errors import BunkoError
@@ -38,36 +38,34 @@ class MapPage(PageView):
         parameters = request.query_params
         query, color, layout = (parameters.get(name, "").strip() for name in ("q", "color", "layout"))
         language = parameters.get("lang", "")
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "query": query, "color": color if color in _COLORS else "tool", "layout": layout or "pca",
             "layouts": available_layouts(), "language_override": language if language in LANGUAGES else "",
             "error": None, "documents": [], "total": 0, "next_address": "",
         }  # fmt: skip
         status = 200
         try:
-            if any(tool.active for tool in library.tools()):
-                values |= _find(library, query) if query else _list(library, parameters.get("cursor", ""))
+            has_tools = any(tool.active for tool in library.tools())
+            if has_tools and query:
+                page = library.page(SearchRequest(query, top_k=_LISTED, per_document=1, extract="chunk"))
+                hits = [item.passage.hit for item in page.results]
+                values["documents"] = [_entry(hit.tool, hit.uri, hit.title, hit.date, query) for hit in hits]
+            elif has_tools:
+                listing = library.documents.list_documents(
+                    ListRequest(sort="newest", limit=_LISTED, cursor=parameters.get("cursor", ""))
+                )
+                next_query = urlencode({"cursor": listing.next_cursor}, quote_via=quote)
+                values |= {
+                    "documents": [
+                        _entry(tool.name, document.uri, document.title, document.date)
+                        for tool, document in listing.documents
+                    ],
+                    "total": listing.total,
+                    "next_address": f"/map?{next_query}" if listing.next_cursor else "",
+                }
         except BunkoError as error:
             values["error"], status = error_values(request, error, library), error_status(error)
         return render(request, "map.html", values, status=status, script_sections=("map",))
-
-
-def _list(library: LibraryAccess, cursor: str) -> dict[str, Any]:
-    listing = library.documents.list_documents(ListRequest(sort="newest", limit=_LISTED, cursor=cursor))
-    next_query = urlencode({"cursor": listing.next_cursor}, quote_via=quote)
-    return {
-        "documents": [
-            _entry(tool.name, document.uri, document.title, document.date) for tool, document in listing.documents
-        ],
-        "total": listing.total,
-        "next_address": f"/map?{next_query}" if listing.next_cursor else "",
-    }
-
-
-def _find(library: LibraryAccess, query: str) -> dict[str, Any]:
-    page = library.page(SearchRequest(query, top_k=_LISTED, per_document=1, extract="chunk"))
-    hits = [item.passage.hit for item in page.results]
-    return {"documents": [_entry(hit.tool, hit.uri, hit.title, hit.date, query) for hit in hits]}
 
 
 def _entry(tool: str, uri: str, title: str, date: str, query: str = "") -> dict[str, str]:

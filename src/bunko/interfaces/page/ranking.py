@@ -7,13 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from bunko.errors import UnknownName
-from bunko.interfaces.page.query import PageQuery
-from bunko.interfaces.page.results import Result, result_key
+from starlette.datastructures import QueryParams
+from starlette.responses import RedirectResponse
+
+from bunko.errors import BunkoError, UnknownName
+from bunko.evaluation.judge import default_file
+from bunko.evaluation.settings_change import build_meter
+from bunko.interfaces.page.answering import PageView, error_page
+from bunko.interfaces.page.query import PageQuery, parse_page_query
+from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.results import Result, build_results, result_key
 from bunko.search.request import tool_search_settings
 from bunko.types.ranking import OPTIONS, RankingOption
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
     from bunko.evaluation.settings_change import MeasuredChange, SettingsMeter
     from bunko.library.library import Library
     from bunko.library.rights.access import LibraryAccess
@@ -111,9 +121,6 @@ def measure_change(
     whole_library: Library, library: LibraryAccess, tool: Tool, options: Mapping[str, Any]
 ) -> MeasuredChange | None:
     """Return what other settings change on the judged queries of a tool that the caller may read, if it has any."""
-    from bunko.evaluation.judge import default_file
-    from bunko.evaluation.settings_change import build_meter
-
     if not library.caller.rights.can_read(tool.name):
         return None
     path = default_file(whole_library, tool)
@@ -128,3 +135,34 @@ def measure_change(
             _meters[key] = build_meter(whole_library, tool)
         meter = _meters[key]
         return meter.measure(options) if meter is not None else None
+
+
+class SettingsChangePage(PageView):
+    """Shows the difference, then writes it."""
+
+    async def answer(self, request: Request) -> Response:
+        """Return the difference, or write it and return to the search."""
+        try:
+            if request.method == "POST":
+                query = parse_page_query(QueryParams((await request.body()).decode("utf-8", "replace")))
+                return await self.run(request, lambda library: self._write(library, query))
+            query = parse_page_query(request.query_params)
+        except BunkoError as error:
+            return error_page(request, error)
+        return await self.run(request, lambda library: self._show(request, library, query))
+
+    def _show(self, request: Request, library: LibraryAccess, query: PageQuery) -> Response:
+        values = change_values(self.registry.library(), library, query)
+        before = search_before(library, query) if not query.is_empty else []
+        page = library.page(query.page_request(explain=False)) if not query.is_empty else None
+        values["results"] = build_results(page, query, before) if page else []
+        values["query"] = query
+        return render(request, "settings_change.html", values)
+
+    def _write(self, library: LibraryAccess, query: PageQuery) -> Response:
+        tool = searched_tool(library, query)
+        if tool is None:
+            raise UnknownName("No tool was named")
+        library.tool_care.update(tool.name, search=new_settings(tool, query))
+        address = query.address(**dict.fromkeys(OPTIONS), tuning=True)
+        return RedirectResponse(address, 303)

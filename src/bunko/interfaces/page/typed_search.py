@@ -1,4 +1,4 @@
-"""Answer searches while somebody types: few at once for each browser, and none that it no longer waits for."""
+"""Answer searches while a user types: few at once for each browser, and none that it no longer waits for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Of one browser. Searches share the processor, so each further one delays the newest; a second one is for another tab,
 # and for a search that waits for a model.
 _MAX_AT_ONCE = 2
-_GONE = 499  # as nginx logs it; nobody reads the answer
+_GONE = 499  # as nginx logs it; the answer is not read
 
 
 class TypedSearches:

@@ -1,4 +1,4 @@
-"""Run the Slack bot: take events, work on the outbox, and stop cleanly."""
+"""Run the Slack bot: take events over a WebSocket or HTTP, work on the outbox, and stop cleanly."""
 
 from __future__ import annotations
 
@@ -6,26 +6,38 @@ import hashlib
 import logging
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from bunko.errors import BunkoError, SettingsError
-from bunko.interfaces.chat.setup import ChatTools, build_chat_server, open_chat_tools
-from bunko.interfaces.slack.dispatcher import Dispatcher
-from bunko.interfaces.slack.domains import AllowedDomains
+from bunko.interfaces.chat.setup import build_chat_server, open_chat_tools
+from bunko.interfaces.http.app import build_server
+from bunko.interfaces.slack.commands import AllowedDomains, RagCommands
 from bunko.interfaces.slack.events import Identity, build_app
-from bunko.interfaces.slack.feedback import Feedback
-from bunko.interfaces.slack.handler import Handler
+from bunko.interfaces.slack.manifest import EVENTS_PATH
 from bunko.interfaces.slack.messages import Messages
-from bunko.interfaces.slack.rag_commands import RagCommands
-from bunko.interfaces.slack.replies import Replies
+from bunko.interfaces.slack.outbox import Dispatcher, Feedback, Handler
 from bunko.interfaces.slack.rights import parse_entry
 from bunko.interfaces.slack.threads import ThreadAnswers
-from bunko.interfaces.slack.web_api import SlackApi, SlackAway, SlackRefused, SlackTokenRejected, build_client, redact
+from bunko.interfaces.slack.web_api import (
+    Replies,
+    SlackApi,
+    SlackAway,
+    SlackRefused,
+    SlackTokenRejected,
+    build_client,
+    redact,
+)
 from bunko.library.library import Library
 from bunko.protocols import LibraryStorage
 from bunko.runtime.installation import install_command
@@ -33,6 +45,7 @@ from bunko.types.records import OutboxEntry
 
 if TYPE_CHECKING:
     from slack_bolt import App
+    from slack_sdk.signature import SignatureVerifier
 
 _log = logging.getLogger("bunko.slack")
 
@@ -42,8 +55,6 @@ _DAY_SECONDS = 86_400.0
 
 def check_settings(library: Library, *, over_http: bool) -> None:
     """Raise SettingsError if a token or a package is missing."""
-    from importlib.util import find_spec
-
     slack = library.settings.slack
     if find_spec("slack_bolt") is None:
         raise SettingsError(
@@ -74,7 +85,18 @@ async def run_bot(
         model = build_chat_server(library.settings)
         answers = ThreadAnswers(library, model, tools)
         tasks.start_soon(answers.warn_about_tools)
-        handler = _build_handler(library, api, identity, tools, answers)
+        settings, messages = library.settings, Messages.from_settings(library.settings)
+        domains = AllowedDomains(library.domains, settings.slack.allowed_domains, settings.crawl.allowed_hosts)
+        handler = Handler(
+            library.outbox,
+            Replies(api, identity.user),
+            RagCommands(settings, messages, tools, domains),
+            answers,
+            Feedback(library),
+            messages,
+            bot_user=identity.user,
+            workers=settings.slack.workers,
+        )
         outbox = library.outbox
         dispatcher = Dispatcher(outbox, identity.name, handler, keep_seconds=slack.keep_days * _DAY_SECONDS)
 
@@ -86,7 +108,7 @@ async def run_bot(
         try:
             tasks.start_soon(_dispatch_alone, library.storage, identity, dispatcher)
             if listener is not None:
-                from bunko.interfaces.slack.http import serve_http
+                from bunko.interfaces.slack.bot import serve_http
 
                 tasks.start_soon(serve_http, app, listener, slack.signing_secret)
                 on_ready(identity)
@@ -133,23 +155,6 @@ async def _build_app(
         return await anyio.to_thread.run_sync(build_app, api.client, identity, signing_secret, accept)
     except BoltError as error:  # it checks the token once more
         raise SettingsError(f"Slack refuses the bot: {redact(str(error))}", hint="Check SLACK_BOT_TOKEN.") from None
-
-
-def _build_handler(
-    library: Library, api: SlackApi, identity: Identity, tools: ChatTools, answers: ThreadAnswers
-) -> Handler:
-    settings, messages = library.settings, Messages.from_settings(library.settings)
-    domains = AllowedDomains(library.domains, settings.slack.allowed_domains, settings.crawl.allowed_hosts)
-    return Handler(
-        library.outbox,
-        Replies(api, identity.user),
-        RagCommands(settings, messages, tools, domains),
-        answers,
-        Feedback(library),
-        messages,
-        bot_user=identity.user,
-        workers=settings.slack.workers,
-    )
 
 
 async def _dispatch_alone(storage: LibraryStorage, identity: Identity, dispatcher: Dispatcher) -> None:
@@ -215,3 +220,75 @@ async def _socket_mode(app: App, app_token: str) -> AsyncIterator[None]:
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(handler.close)
+
+
+_MAX_BODY_BYTES = 1_000_000
+_MAX_DIGITS = 12  # of a time in seconds
+_CONCURRENT_REQUESTS = 16
+BODY_SECONDS = 10.0  # Slack waits for three
+
+
+def build_http_app(app: App, signing_secret: str) -> Starlette:
+    """Return the ASGI app of a bolt app."""
+    from slack_bolt import BoltRequest
+    from slack_sdk.signature import SignatureVerifier
+
+    limiter = anyio.CapacityLimiter(_CONCURRENT_REQUESTS)
+    verifier = SignatureVerifier(signing_secret)
+
+    async def handle(request: Request) -> Response:
+        body = b""
+        with anyio.move_on_after(BODY_SECONDS) as limit:
+            async for part in request.stream():
+                body += part
+                if len(body) > _MAX_BODY_BYTES:
+                    return PlainTextResponse("The request is too large\n", 413)
+        if limit.cancelled_caught:
+            return PlainTextResponse("The request took too long\n", 408)
+        # Bolt checks this too, but only after it has parsed the request.
+        if not _is_signed(verifier, request, body):
+            return PlainTextResponse("The request is not signed by Slack\n", 401)
+        try:
+            bolt_request = BoltRequest(body=body.decode(), headers=dict(request.headers.items()))
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError):  # bolt reads the body unchecked
+            return PlainTextResponse("The request is not valid\n", 400)
+        response = await anyio.to_thread.run_sync(app.dispatch, bolt_request, limiter=limiter)
+        headers = {name: values[0] for name, values in response.headers.items()}
+        return Response(response.body, response.status, headers)
+
+    return Starlette(routes=[Route(EVENTS_PATH, handle, methods=["POST"])])
+
+
+def _is_signed(verifier: SignatureVerifier, request: Request, body: bytes) -> bool:
+    timestamp, signature = (request.headers.get(f"x-slack-{name}", "") for name in ("request-timestamp", "signature"))
+    # The SDK fails on others instead of refusing them.
+    is_well_formed = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= _MAX_DIGITS
+    try:
+        return is_well_formed and signature.isascii() and verifier.is_valid(body, timestamp, signature)
+    except UnicodeDecodeError:
+        return False
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the bot."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+async def serve_http(app: App, listener: socket.socket, signing_secret: str) -> None:
+    """Serve a bolt app on a listening socket until cancelled."""
+    server = _Server(build_server(build_http_app(app, signing_secret)).config)
+
+    async def serve() -> None:
+        with anyio.CancelScope(shield=True):  # requests that it has begun to handle are answered
+            await server.serve(sockets=[listener])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            server.should_exit = True

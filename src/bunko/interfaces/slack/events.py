@@ -59,28 +59,24 @@ def build_app(
         logger=_bolt_log,
     )
 
-    def take_message(event: dict[str, Any]) -> None:
+    def take_message(event: dict[str, object]) -> None:
         if entry := message_entry(event, identity):
             accept(entry)
 
-    def take_direct_message(event: dict[str, Any]) -> None:
+    def take_direct_message(event: dict[str, object]) -> None:
         if event.get("channel_type") == "im":
             take_message(event)
 
-    def take_click(body: dict[str, Any], ack: Callable[[], object]) -> None:
+    def take_click(body: dict[str, object], ack: Callable[[], object]) -> None:
         if entry := feedback_entry(body, identity):
             accept(entry)
         ack()
 
     app.event("app_mention")(take_message)
     app.event("message")(take_direct_message)
-    app.event(re.compile(".*"))(_ignore)
+    app.event(re.compile(".*"))(lambda: None)  # acknowledges what the bot has no use for
     app.action(re.compile(f"{GOOD_ACTION}|{BAD_ACTION}"))(take_click)
     return app
-
-
-def _ignore() -> None:
-    """Acknowledge an event that the bot has no use for."""
 
 
 def message_entry(event: Mapping[str, Any], identity: Identity) -> OutboxEntry | None:

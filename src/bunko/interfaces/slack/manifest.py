@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 EVENTS_PATH = "/slack/events"
 _SCOPES = (
     "app_mentions:read",
@@ -16,7 +14,7 @@ _SCOPES = (
 )
 
 
-def build_manifest(request_url: str = "") -> dict[str, Any]:
+def build_manifest(request_url: str = "") -> dict[str, object]:
     """Return the manifest of the app: for Socket Mode, or for requests to a URL."""
     address = {"request_url": request_url} if request_url else {}
     return {

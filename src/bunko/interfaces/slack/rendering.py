@@ -1,8 +1,10 @@
-"""Render answers as Slack messages: sentences with links to their sources, and buttons for feedback."""
+"""Read and write Slack's messages: their markup, answers with links to their sources, and buttons for feedback."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 from bunko.interfaces.answers import (
     NOTHING_FOUND,
@@ -13,9 +15,99 @@ from bunko.interfaces.answers import (
     visible_sources,
 )
 from bunko.interfaces.slack.messages import Messages
-from bunko.interfaces.slack.mrkdwn import escape, from_markdown, link, split_text
 from bunko.interfaces.text import single_line
+from bunko.text.hidden_chars import remove_hidden_chars
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
+
+# <https://example.com|label>, <@U012>, <#C012|general>, <!here>, <!subteam^S012|@team>
+_MARKUP = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
+_BOLD = re.compile(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*|__(?=\S)([^_\n]+?)(?<=\S)__")
+_HEADING = re.compile(r"(?m)^#{1,6}[ \t]+(.+?)[ \t]*#*$")
+_BULLET = re.compile(r"(?m)^([ \t]*)[*+-][ \t]+")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_SAFE_IN_URL = "!#$%&'()*+,/:;=?@[]~"
+
+
+def escape(text: str) -> str:
+    """Return plain text for a message, with no meaning left in it."""
+    return remove_hidden_chars(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def unescape(text: str) -> str:
+    """Return the characters that Slack escapes in messages."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def link(url: str, label: str) -> str:
+    """Return a link to a web page, or only its label if the address is none."""
+    text = escape(" ".join(label.replace("|", "¦").split())) or escape(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return text
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.username:
+        return text
+    return f"<{quote(url, safe=_SAFE_IN_URL).replace('&', '&amp;')}|{text}>"
+
+
+def from_markdown(text: str) -> str:
+    """Return Markdown, as models write it, in Slack's markup; links become their labels."""
+    text = escape(_LINK.sub(r"\1", text))
+    text = _BULLET.sub(r"\1• ", text)
+    text = _BOLD.sub(lambda match: f"*{match[1] or match[2]}*", text)
+    return _HEADING.sub(lambda match: f"*{match[1].strip('*')}*", text)
+
+
+def to_plain_text(markup: str, *, bot_user: str = "") -> str:
+    """Return what a person wrote: links as they were typed, without mentions of the bot."""
+
+    def plain(match: re.Match[str]) -> str:
+        target, label = match[1], match[2]
+        if bot_user and target == f"@{bot_user}":
+            return ""
+        if target[:1] in "@#!":
+            return label or target
+        return label or target.removeprefix("mailto:")
+
+    return re.sub(r"[ \t\u3000]+", " ", unescape(_MARKUP.sub(plain, markup))).strip()
+
+
+def split_markup(markup: str) -> list[tuple[str, str]]:
+    """Return the parts of a message that are separated by blanks, each with the target of its link if it is one.
+
+    Both are unescaped. A full-width blank separates parts, too.
+    """
+    parts: list[tuple[str, str]] = []
+    for match in re.finditer(r"(?:<[^<>]*>|[^\s<])+|<", markup):
+        typed, target = "", ""
+        position = 0
+        for markup_match in _MARKUP.finditer(match[0]):
+            typed += match[0][position : markup_match.start()] + (markup_match[2] or markup_match[1])
+            target = target or markup_match[1]
+            position = markup_match.end()
+        typed += match[0][position:]
+        parts.append((unescape(typed), unescape(target)))
+    return parts
+
+
+def split_text(text: str, limit: int) -> list[str]:
+    """Return a text in pieces of at most this many characters, cut at line ends and blanks where possible."""
+    pieces = []
+    while len(text) > limit:
+        cut = max(text.rfind("\n", limit // 2, limit), -1)
+        if cut < 0:
+            cut = max(text.rfind("。", limit // 2, limit - 1) + 1 or -1, text.rfind(" ", limit // 2, limit))
+        if cut <= 0:
+            cut = limit
+            # Neither an entity nor a link may be cut in two.
+            for opening, closing in (("&", ";"), ("<", ">")):
+                start = text.rfind(opening, max(0, limit - 4000), limit)
+                if start > 0 and text.find(closing, start, limit) < 0:
+                    cut = min(cut, start)
+        pieces.append(text[:cut].rstrip())
+        text = text[cut:].lstrip("\n ")
+    return [piece for piece in [*pieces, text] if piece]
+
 
 SlackMessage = dict[str, Any]  # what `chat.postMessage` is given, without the place
 
@@ -46,8 +138,15 @@ def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: st
         body = f"{escape(messages.translate(introduction(answer)))}\n\n{body}"
     pieces = _limit(split_text(body, _BLOCK_CHARS), _BLOCKS * _MAX_MESSAGES, messages)
     if cited:
-        listed = "\n".join(f"[{source.number}] {_place(source)}" for source in cited)
-        pieces += split_text(f"{messages.say('sources')}\n{listed}", _BLOCK_CHARS)[:_BLOCKS]
+        listed = [messages.say("sources")]
+        for source in cited:
+            title = " ".join(source.title.split())[:_MAX_LABEL_CHARS]
+            place = escape(single_line(source.location))
+            place = f"{escape(title)} ({place})" if title else place
+            if is_web_page(source):
+                place = link(source.uri, title or source.uri[:_MAX_LABEL_CHARS])
+            listed.append(f"[{source.number}] {place}")
+        pieces += split_text("\n".join(listed), _BLOCK_CHARS)[:_BLOCKS]
     rendered: list[SlackMessage] = [
         {"text": "\n\n".join(group), "blocks": [{"type": "section", "text": _text(piece)} for piece in group]}
         for group in (pieces[start : start + _BLOCKS] for start in range(0, len(pieces), _BLOCKS))
@@ -57,7 +156,17 @@ def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: st
         notices = "\n".join(escape(messages.translate(notice)) for notice in answer.notices)
         blocks.append({"type": "context", "elements": [_text(notices[:_BLOCK_CHARS])]})
     if cited:
-        blocks.append(_feedback_buttons(messages, feedback_key))
+        buttons = [
+            {
+                "type": "button",
+                "action_id": action,
+                "value": feedback_key,
+                "text": {"type": "plain_text", "text": emoji, "emoji": True},
+                "accessibility_label": messages.say(name),
+            }
+            for action, emoji, name in ((GOOD_ACTION, "👍", "good"), (BAD_ACTION, "👎", "bad"))
+        ]
+        blocks.append({"type": "actions", "elements": buttons})
     return rendered
 
 
@@ -81,15 +190,6 @@ def is_web_page(source: AnswerSource) -> bool:
     return source.uri.startswith(("http://", "https://"))
 
 
-def _place(source: AnswerSource) -> str:
-    """Return where a source is: a link to its page, or the name of its file and the place in it."""
-    title = " ".join(source.title.split())[:_MAX_LABEL_CHARS]
-    if is_web_page(source):
-        return link(source.uri, title or source.uri[:_MAX_LABEL_CHARS])
-    place = escape(single_line(source.location))
-    return f"{escape(title)} ({place})" if title else place
-
-
 def _limit(pieces: list[str], limit: int, messages: Messages) -> list[str]:
     return pieces if len(pieces) <= limit else [*pieces[: limit - 1], escape(messages.say("cut"))]
 
@@ -97,17 +197,3 @@ def _limit(pieces: list[str], limit: int, messages: Messages) -> list[str]:
 def _text(text: str) -> dict[str, Any]:
     # Verbatim: nothing becomes a link or a mention by itself.
     return {"type": "mrkdwn", "text": text, "verbatim": True}
-
-
-def _feedback_buttons(messages: Messages, key: str) -> dict[str, Any]:
-    buttons = [
-        {
-            "type": "button",
-            "action_id": action,
-            "value": key,
-            "text": {"type": "plain_text", "text": emoji, "emoji": True},
-            "accessibility_label": messages.say(name),
-        }
-        for action, emoji, name in ((GOOD_ACTION, "👍", "good"), (BAD_ACTION, "👎", "bad"))
-    ]
-    return {"type": "actions", "elements": buttons}

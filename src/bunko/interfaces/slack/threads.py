@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from bunko.interfaces.chat.answering import Answerer, ChatModelEndpoint
-from bunko.interfaces.chat.builtin_server import CURRENT_CALLER
 from bunko.interfaces.chat.conversation import SEARCH_TOOLS, Exchange, may_be_called
 from bunko.interfaces.chat.mcp_manager import MCPManager
+from bunko.interfaces.chat.servers import CURRENT_CALLER
 from bunko.interfaces.chat.setup import ChatTools
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.slack.rights import Sender

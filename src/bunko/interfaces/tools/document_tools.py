@@ -12,7 +12,6 @@ from bunko.errors import UnknownName
 from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.serialize import MAX_TAGS, readable_address, resource_address
 from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
-from bunko.interfaces.tools.params import MAX_TEXT_CHARS, Param
 from bunko.interfaces.tools.search_tool import (
     CURSOR_PARAM,
     DATE_PARAMS,
@@ -25,9 +24,11 @@ from bunko.interfaces.tools.search_tool import (
 from bunko.interfaces.tools.tool import (
     INTEGER,
     LIST_TOOL_NAME,
+    MAX_TEXT_CHARS,
     READ_TOOL_NAME,
     STRING,
     DocumentLink,
+    Param,
     ToolCall,
     ToolDefinition,
     ToolReply,
@@ -35,7 +36,7 @@ from bunko.interfaces.tools.tool import (
 )
 from bunko.search.paging import Cursor, check_cursor, parse_cursor
 from bunko.search.passages import display_label
-from bunko.search.reading import Reading, ReadRequest, outline, read_part
+from bunko.search.reading import ReadRequest, outline, read_part
 from bunko.text.token_count import estimate_tokens
 
 if TYPE_CHECKING:
@@ -113,8 +114,19 @@ def _read(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
     link = DocumentLink(
         resource_address(tool_name, reading.uri), single_line(reading.uri), display_label(reading.title)
     )
+    facts = [f"lines {reading.first_line}-{reading.last_line} of {reading.total_lines}", f"hash {reading.hash}"]
+    facts += [single_line(reading.place)] if reading.place else []
+    facts += [f"date {reading.date}"] if reading.date else []
+    labels = " ".join([display_label(reading.title), *(f"#{tag}" for tag in _tag_labels(reading.tags))])
+    blocks = [
+        f"## {single_line(reading.citation)} | {', '.join(facts)}",
+        UNTRUSTED_NOTE,
+        wrap_excerpt(new_mark(), reading.text, labels.strip()),
+    ]
+    if reading.next_cursor:
+        blocks.append(more_results_hint(reading.next_cursor))
     return ToolReply(
-        _reading_text(reading), ReadingFields.fill(reading, uri=readable_address(tool_name, reading.uri)), [link]
+        "\n".join(blocks), ReadingFields.fill(reading, uri=readable_address(tool_name, reading.uri)), [link]
     )
 
 
@@ -151,21 +163,6 @@ class ReadingFields(Fields):
     next_cursor: str = of(optional=True)
 
 
-def _reading_text(reading: Reading) -> str:
-    facts = [f"lines {reading.first_line}-{reading.last_line} of {reading.total_lines}", f"hash {reading.hash}"]
-    facts += [single_line(reading.place)] if reading.place else []
-    facts += [f"date {reading.date}"] if reading.date else []
-    labels = " ".join([display_label(reading.title), *(f"#{tag}" for tag in _tag_labels(reading.tags))])
-    blocks = [
-        f"## {single_line(reading.citation)} | {', '.join(facts)}",
-        UNTRUSTED_NOTE,
-        wrap_excerpt(new_mark(), reading.text, labels.strip()),
-    ]
-    if reading.next_cursor:
-        blocks.append(more_results_hint(reading.next_cursor))
-    return "\n".join(blocks)
-
-
 def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
     arguments = call.arguments
     if arguments.get("outline"):
@@ -188,14 +185,18 @@ def _list(call: ToolCall, tool: str | None, kinds: Sequence[str]) -> ToolReply:
         tool is None and sum(other.active and (not kinds or other.kind in kinds) for other in call.library.tools()) > 1
     )
     rows = [
-        ListedFields.fill(document) | ({"tool": names[tool.name]} if several_tools else {})
+        ListRow.fill(document) | ({"tool": names[tool.name]} if several_tools else {})
         for tool, document in listing.documents
     ]
     fitting = _fitting_rows(rows, call.library.settings.serve.max_result_tokens)
     if len(fitting) < len(rows):
         rows, listing = fitting, call.library.documents.list_documents(replace(request, limit=len(fitting)))
     structured: dict[str, Any] = {"documents": rows, "total": listing.total, "note": UNTRUSTED_NOTE}
-    lines = [" | ".join(_listed_facts(row)) for row in rows]
+    lines = []
+    for row in rows:
+        tags = " ".join(f"#{tag}" for tag in row.get("tags", ()))
+        facts = (row["path"], row.get("title", ""), row.get("date", ""), tags, row.get("tool", ""))
+        lines.append(" | ".join(filter(None, facts)))
     head = f"{format_count(listing.total, 'document')}. {UNTRUSTED_NOTE}" if rows else "No documents match."
     blocks = [head, *([wrap_excerpt(new_mark(), "\n".join(lines))] if lines else [])]
     if listing.next_cursor:
@@ -214,21 +215,13 @@ def _fitting_rows(rows: list[dict[str, Any]], token_budget: int) -> list[dict[st
     return rows
 
 
-class ListedFields(Fields):
+class ListRow(Fields):
     """A document in a list."""
 
     path: str = of("uri", single_line)
     title: str = of("title", display_label, optional=True)
     date: str = of(lambda document: document.date[:16], optional=True)
     tags: list[str] = of("tags", _tag_labels, optional=True)
-
-
-def _listed_facts(row: dict[str, Any]) -> list[str]:
-    """Return what the line of a document in a list says: its path, and what else is known."""
-    tags = " ".join(f"#{tag}" for tag in row.get("tags", ()))
-    return [
-        text for text in (row["path"], row.get("title", ""), row.get("date", ""), tags, row.get("tool", "")) if text
-    ]
 
 
 def _outline(call: ToolCall, tool_name: str | None, kinds: Sequence[str]) -> ToolReply:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from bunko.errors import AccessDenied, BunkoError
 from bunko.interfaces.text import single_line
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME, Jobs
-from bunko.interfaces.tools.params import validate_arguments
-from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
+from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply, validate_arguments
 from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_toolsets
 from bunko.library.rights.audit import local_caller
+from bunko.library.tools.assistant_names import assistant_names
+from bunko.sources import kinds_of_section
 from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.token_count import estimate_tokens
 from bunko.types.access import Caller
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ class ToolRegistry:
         return LibraryAccess(self.library(), caller)
 
     def tools(self, caller: Caller | None = None) -> list[ToolDefinition]:
-        """Return the current tools for a caller, else for whoever started this process, sorted by name.
+        """Return the current tools for a caller, else for the user of this process, sorted by name.
 
         They are built again only if they have changed.
         """
@@ -115,8 +117,6 @@ class ToolRegistry:
     def _build_tools(self, library_tools: Sequence[LibraryTool], *, may_write: bool) -> list[ToolDefinition]:
         # Imported here: a server answers a handshake before anybody asks for its tools.
         from bunko.interfaces.tools.document_tools import build_document_tools
-        from bunko.library.tools.assistant_names import assistant_names
-        from bunko.sources import kinds_of_section
 
         # The toolset `tools` comes after `folder` and has more parameters for the tools of the same names.
         toolsets = [load_toolset(name) for name in sorted(self._toolsets)]
@@ -172,8 +172,6 @@ class ToolRegistry:
             self._library.close()
 
     def _exceeds_schema_budget(self, tools: Sequence[ToolDefinition]) -> bool:
-        from bunko.text.token_count import estimate_tokens
-
         cost = sum(
             estimate_tokens(json.dumps([tool.description, tool.input_schema, tool.output_schema])) for tool in tools
         )

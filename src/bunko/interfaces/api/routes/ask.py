@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ class AskBody(Shape):
     use_model: bool = Field(True, description="Let the chat model of the settings answer, if there is one")
 
 
-def ask(call: Call, body: AskBody) -> dict[str, Any]:
+def ask(call: Call, body: AskBody) -> dict[str, object]:
     """Answer a question from the documents, with sources."""
     tools = body.tool[0] if len(body.tool) == 1 else tuple(body.tool) or None
     return answer_to_dict(call.library.ask(body.question, tool=tools, use_model=body.use_model), strict=body.strict)

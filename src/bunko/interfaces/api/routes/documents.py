@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -103,7 +103,7 @@ class OutlineReply(Fields):
     headings: list[HeadingFields]
 
 
-def list_documents(call: Call, query: ListQuery) -> dict[str, Any]:
+def list_documents(call: Call, query: ListQuery) -> dict[str, object]:
     """List documents by tool, path, tag or date."""
     tools = query.tool[0] if len(query.tool) == 1 else tuple(query.tool) or None
     tags = tuple(map(normalise_tag, query.tag))
@@ -119,7 +119,7 @@ def list_documents(call: Call, query: ListQuery) -> dict[str, Any]:
     return ListReply.fill(listing, documents=documents)
 
 
-def read_document(call: Call, tool: str, path: str, query: ReadQuery) -> dict[str, Any]:
+def read_document(call: Call, tool: str, path: str, query: ReadQuery) -> dict[str, object]:
     """Read a document, some of its lines, or a section."""
     target = find_exactly(call, tool, path)
     request = ReadRequest(
@@ -130,7 +130,7 @@ def read_document(call: Call, tool: str, path: str, query: ReadQuery) -> dict[st
     return DocumentReply.fill(reading, uri=address)
 
 
-def read_outline(call: Call, tool: str, path: str) -> dict[str, Any]:
+def read_outline(call: Call, tool: str, path: str) -> dict[str, object]:
     """List the headings of a document."""
     target = find_exactly(call, tool, path)
     return {

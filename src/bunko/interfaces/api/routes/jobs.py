@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from bunko.errors import LibraryBusy
 from bunko.interfaces.api.endpoint import Call, Endpoint
@@ -25,7 +24,7 @@ class StartedReply(Fields):
     job: JobFields
 
 
-def start_job(call: Call, name: str, run: Callable[[ToolCall], ToolReply], subject: str) -> dict[str, Any]:
+def start_job(call: Call, name: str, run: Callable[[ToolCall], ToolReply], subject: str) -> dict[str, object]:
     """Start something in the background, unless too much runs already; return the reply."""
     try:
         return {"job": call.jobs.start(name, run, ToolCall(call.library, {}), subject=subject).to_dict()}
@@ -35,17 +34,17 @@ def start_job(call: Call, name: str, run: Callable[[ToolCall], ToolReply], subje
         ) from error
 
 
-def list_jobs(call: Call) -> dict[str, Any]:
+def list_jobs(call: Call) -> dict[str, object]:
     """List your jobs, and all jobs if you may change everything."""
     return {"jobs": [job.to_dict() for job in call.jobs.visible(call.library.caller)]}
 
 
-def show_job(call: Call, id: str) -> dict[str, Any]:
+def show_job(call: Call, id: str) -> dict[str, object]:
     """Show a job and its result."""
     return call.jobs.find(id, call.library.caller).to_dict()
 
 
-def cancel_job(call: Call, id: str) -> dict[str, Any]:
+def cancel_job(call: Call, id: str) -> dict[str, object]:
     """Cancel a job; what it has written stays."""
     return call.jobs.cancel(id, call.library.caller).to_dict()
 

@@ -1,4 +1,4 @@
-"""What only whoever started this server may do, on the same machine: choose folders and open documents."""
+"""What only the user who started this server may do, on the same machine: choose folders and open documents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -57,7 +57,7 @@ class OpenedReply(TypedDict):
     path: str
 
 
-def list_folder(call: Call, query: FolderQuery) -> dict[str, Any]:
+def list_folder(call: Call, query: FolderQuery) -> dict[str, object]:
     """List the folders and files of a folder, to choose one to add."""
     folder = Path(query.path).expanduser() if query.path else Path.home()
     if not folder.is_absolute() or "\0" in query.path:
@@ -85,7 +85,7 @@ def _entries(folder: Path, *, hidden: bool) -> Iterator[FolderEntry]:
                 yield {"name": entry.name, "path": entry.path, "kind": kind}
 
 
-def open_document(call: Call, tool: str, path: str, body: Place) -> dict[str, Any]:
+def open_document(call: Call, tool: str, path: str, body: Place) -> dict[str, object]:
     """Open a document in the editor of whoever started this server, as `bunko open` does."""
     target = find_exactly(call, tool, path)
     if body.line is not None:

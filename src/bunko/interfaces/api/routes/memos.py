@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
@@ -59,7 +57,7 @@ class TagsReply(Fields):
     tags: list[TagCount]
 
 
-def list_recent_memos(call: Call, query: RecentQuery) -> dict[str, Any]:
+def list_recent_memos(call: Call, query: RecentQuery) -> dict[str, object]:
     """Show the latest memos by date, each with its beginning."""
     if not _has_memos(call):
         return {"memos": []}
@@ -75,7 +73,7 @@ def list_recent_memos(call: Call, query: RecentQuery) -> dict[str, Any]:
     }
 
 
-def list_memo_tags(call: Call, query: MemosQuery) -> dict[str, Any]:
+def list_memo_tags(call: Call, query: MemosQuery) -> dict[str, object]:
     """List the tags of memos with how many memos have each, the most used first."""
     if not _has_memos(call):
         return {"tags": []}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -141,7 +141,7 @@ class SelectionReply(Fields):
     count: int
 
 
-def show_map(call: Call, query: MapQuery) -> dict[str, Any]:
+def show_map(call: Call, query: MapQuery) -> dict[str, object]:
     """Show documents in two dimensions, those about the same subject near each other."""
     generation = call.library.generation()  # before the documents are read: a change in between is a newer one
     view = call.library.readable.overview.map(color=query.color, layout=query.layout)
@@ -158,13 +158,13 @@ def show_map(call: Call, query: MapQuery) -> dict[str, Any]:
     }
 
 
-def locate_query(call: Call, query: PositionQuery) -> dict[str, Any]:
+def locate_query(call: Call, query: PositionQuery) -> dict[str, object]:
     """Show where a query is on the map."""
     position = call.library.readable.overview.locate_query(query.q, query.layout)
     return PositionReply.fill(position or (None, None))
 
 
-def show_calendar(call: Call, query: CalendarQuery) -> dict[str, Any]:
+def show_calendar(call: Call, query: CalendarQuery) -> dict[str, object]:
     """Count memos by day, or other documents."""
     days, tools = call.library.readable.overview.calendar(tool=query.tool, where=query.filter())
     return {
@@ -174,13 +174,13 @@ def show_calendar(call: Call, query: CalendarQuery) -> dict[str, Any]:
     }
 
 
-def show_tag_years(call: Call, query: TagYearsQuery) -> dict[str, Any]:
+def show_tag_years(call: Call, query: TagYearsQuery) -> dict[str, object]:
     """Count how many documents of each year have the most frequent tags."""
     years, tags = call.library.readable.overview.tags_by_year(tool=query.tool, where=query.filter(), limit=query.limit)
     return {"years": years, "tags": [TagCounts.fill(tag) for tag in tags]}
 
 
-def select_documents(call: Call, body: SelectionBody) -> dict[str, Any]:
+def select_documents(call: Call, body: SelectionBody) -> dict[str, object]:
     """Keep chosen documents under an id, which limits searches to them."""
     overview = call.library.readable.overview
     selection = overview.select(body.documents)

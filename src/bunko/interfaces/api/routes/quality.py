@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -40,7 +40,7 @@ class ReportsReply(Fields):
 class ReportReply(ReportFields):
     """A report with its content."""
 
-    report: dict[str, Any]  # as bunko evaluate and bunko sweep write it
+    report: dict[str, object]  # as bunko evaluate and bunko sweep write it
 
 
 class JudgeQuery(Shape):
@@ -87,35 +87,35 @@ class Judgement(Shape):
 
 
 def report_store(library: LibraryAccess) -> ReportStore:
-    """Return the reports, to whoever may read everything: they contain questions about all tools."""
+    """Return the reports, to callers who may read everything: they contain questions about all tools."""
     if not library.caller.rights.reads_all:
         raise AccessDenied("This token may not see the reports", hint=ASK_HINT)
     return ReportStore(library.paths.folder)
 
 
-def list_evaluations(call: Call) -> dict[str, Any]:
+def list_evaluations(call: Call) -> dict[str, object]:
     """List the reports of evaluations and sweeps in the folder of the library; needs the right to read everything."""
     return {"evaluations": [ReportFields.fill(report) for report in report_store(call.library).all()]}
 
 
-def show_evaluation(call: Call, id: str) -> dict[str, Any]:
+def show_evaluation(call: Call, id: str) -> dict[str, object]:
     """Show a report as it was written; needs the right to read everything."""
     report, content = report_store(call.library).load(id)
     return ReportFields.fill(report) | {"report": content}
 
 
-def list_judgements(call: Call, query: JudgeQuery) -> dict[str, Any]:
+def list_judgements(call: Call, query: JudgeQuery) -> dict[str, object]:
     """Show the documents that a query finds with their grades, or which recorded searches wait to be judged."""
     judge = JudgeAccess(call.library)
     queries, judgements = judge.counts(query.tool)
-    reply: dict[str, Any] = {"tool": query.tool, "queries": queries, "judgements": judgements}
+    reply: dict[str, object] = {"tool": query.tool, "queries": queries, "judgements": judgements}
     if not query.q.strip():
         return reply | {"waiting": judge.waiting_queries(query.tool)[:_MAX_WAITING]}
     documents = judge.documents(query.tool, query.q, depth=query.top_k)
     return reply | {"documents": [JudgedDocumentFields.fill(document) for document in documents]}
 
 
-def add_judgement(call: Call, body: Judgement) -> dict[str, Any]:
+def add_judgement(call: Call, body: Judgement) -> dict[str, object]:
     """Store whether a document answers a query, in the file that `bunko judge` writes."""
     queries, judgements = JudgeAccess(call.library).judge(body.tool, body.query, body.path, body.grade)
     return {"tool": body.tool, "queries": queries, "judgements": judgements}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any
 
 from bunko.interfaces.api.endpoint import Call, Endpoint
 from bunko.interfaces.fields import Fields, of
@@ -36,17 +35,17 @@ class ModelsReply(Fields):
     models: list[ModelFields]
 
 
-def show_settings(call: Call) -> dict[str, Any]:
+def show_settings(call: Call) -> dict[str, object]:
     """Show all settings with where each comes from; needs the right to change everything."""
     return {"settings": [SettingFields.fill(row) for row in call.library.setting_rows()]}
 
 
-def list_embedders(call: Call) -> dict[str, Any]:
+def list_embedders(call: Call) -> dict[str, object]:
     """List the embedders and what each lacks; needs the right to read everything."""
     return {"embedders": [EmbedderFields.fill(status) for status in call.library.embedders()]}
 
 
-def list_models(call: Call) -> dict[str, Any]:
+def list_models(call: Call) -> dict[str, object]:
     """List good local models and what each lacks; needs the right to read everything."""
     return {"models": [ModelFields.fill(status) for status in call.library.local_models()]}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bunko.interfaces.api.endpoint import Call, Endpoint
 from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.serialize_library import LibraryFields
@@ -20,7 +18,7 @@ class StatusReply(LibraryFields, VersionFields):
     """What the library holds."""
 
 
-def show_status(call: Call) -> dict[str, Any]:
+def show_status(call: Call) -> dict[str, object]:
     """Show what the library and its tools hold."""
     return StatusReply.fill(call.library.status())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -42,7 +42,7 @@ class ToolFields(StoredTool):
     chunker: str = of(optional=True)
     chunk_size: int = of(optional=True)
     chunk_overlap: int = of(optional=True)
-    search: dict[str, Any] = of(optional=True)
+    search: dict[str, object] = of(optional=True)
     notices: list[str] = of(optional=True)
 
 
@@ -101,24 +101,24 @@ class DeletedReply(Fields):
     name: str
 
 
-def list_tools(call: Call) -> dict[str, Any]:
+def list_tools(call: Call) -> dict[str, object]:
     """List tools, disabled ones too."""
     return {"tools": [_tool_fields(call, tool) for tool in call.library.tools()]}
 
 
-def show_tool(call: Call, name: str, query: DetailsQuery) -> dict[str, Any]:
+def show_tool(call: Call, name: str, query: DetailsQuery) -> dict[str, object]:
     """Show what a tool holds, and how its source has changed."""
     details = call.library.tool_care.details(name, page=query.page, page_size=query.page_size)
     can_write = call.library.caller.rights.can_write(details.status.tool.name)
     return details_to_dict(details) | {"can_write": can_write}
 
 
-def check_routing(call: Call) -> dict[str, Any]:
+def check_routing(call: Call) -> dict[str, object]:
     """Check that assistants can tell the active tools apart by their descriptions."""
     return routing_to_dict(call.library.tool_care.routing())
 
 
-def add_tool(call: Call, body: NewTool) -> dict[str, Any]:
+def add_tool(call: Call, body: NewTool) -> dict[str, object]:
     """Add a folder or file of the server as a tool; import it with POST …/import.
 
     Only whoever runs the server may name folders and files.
@@ -133,7 +133,7 @@ def add_tool(call: Call, body: NewTool) -> dict[str, Any]:
     return _tool_fields(call, tool)
 
 
-def change_tool(call: Call, name: str, body: ToolChange) -> dict[str, Any]:
+def change_tool(call: Call, name: str, body: ToolChange) -> dict[str, object]:
     """Change a tool's description, files, ranking, or whether assistants see it."""
     changes = body.model_dump(exclude_unset=True)
     if any(value is None for value in changes.values()) or not changes:
@@ -148,12 +148,12 @@ def change_tool(call: Call, name: str, body: ToolChange) -> dict[str, Any]:
     return _tool_fields(call, tool)
 
 
-def delete_tool(call: Call, name: str) -> dict[str, Any]:
+def delete_tool(call: Call, name: str) -> dict[str, object]:
     """Delete a tool and its index; its files are kept."""
     return {"name": call.library.tool_care.delete(name).name}
 
 
-def import_tool(call: Call, name: str, body: ImportBody) -> dict[str, Any]:
+def import_tool(call: Call, name: str, body: ImportBody) -> dict[str, object]:
     """Import a tool in the background."""
     tool = call.library.tool_care.check_import(name)
 
@@ -168,7 +168,7 @@ def import_tool(call: Call, name: str, body: ImportBody) -> dict[str, Any]:
     return start_job(call, "import", run, tool.name)
 
 
-def _tool_fields(call: Call, tool: Tool) -> dict[str, Any]:
+def _tool_fields(call: Call, tool: Tool) -> dict[str, object]:
     can_write = call.library.caller.rights.can_write(tool.name)
     fields = tool_to_dict(tool if can_write else replace(tool, source=""))
     fields.pop("crawls", None)

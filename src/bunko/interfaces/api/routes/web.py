@@ -53,12 +53,12 @@ class DeletedPageReply(Fields):
     chunks: int
 
 
-def list_web_tools(call: Call) -> dict[str, Any]:
+def list_web_tools(call: Call) -> dict[str, object]:
     """Show the tools of web pages: their sites, problems and unfinished crawls."""
     return {"tools": [WebTool.fill(status) for status in call.library.web.status()]}
 
 
-def add_web_pages(call: Call, body: Pages) -> dict[str, Any]:
+def add_web_pages(call: Call, body: Pages) -> dict[str, object]:
     """Fetch pages into the library in the background, or fetch them again."""
     call.library.web.check_add()
 
@@ -68,7 +68,7 @@ def add_web_pages(call: Call, body: Pages) -> dict[str, Any]:
     return start_job(call, "pages", run, display_url(body.urls[0]))
 
 
-def crawl_site(call: Call, body: Crawl) -> dict[str, Any]:
+def crawl_site(call: Call, body: Crawl) -> dict[str, object]:
     """Fetch a page and the pages that it links to on its site in the background."""
     call.library.web.check_add()
 
@@ -78,7 +78,7 @@ def crawl_site(call: Call, body: Crawl) -> dict[str, Any]:
     return start_job(call, "crawl", run, display_url(body.url))
 
 
-def delete_web_page(call: Call, query: WebPageQuery) -> dict[str, Any]:
+def delete_web_page(call: Call, query: WebPageQuery) -> dict[str, object]:
     """Delete a page."""
     url, chunks = call.library.web.delete_page(query.url)
     return {"url": url, "chunks": chunks}

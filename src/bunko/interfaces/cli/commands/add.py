@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from bunko.interfaces.cli.commands.audit import record_command
+from bunko.interfaces.cli.commands.import_tools import problem_lines, summary_line
 from bunko.interfaces.cli.commands.web import report_problems, result_to_dict
 from bunko.interfaces.cli.options import TEXT_PATH, SharedOptions, complete_tool_names, library_options
-from bunko.interfaces.cli.terminal.import_report import problem_lines, summary_line
 from bunko.interfaces.cli.terminal.printing import escape_controls, print_json, print_labelled, print_stderr, say
 from bunko.interfaces.cli.terminal.progress import show_fetch_progress, show_import_progress
 from bunko.interfaces.serialize import report_to_dict
 from bunko.interfaces.serialize_library import tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name, reserved_names
+from bunko.library.importing.nothing_found import describe_unread
+from bunko.library.opening.open import remove_new_library_on_error
+from bunko.library.tools.add import import_addition, plan_addition
 from bunko.library.tools.assistant_names import assistant_name
 from bunko.messages import translate
 from bunko.sources import section_of
@@ -68,15 +71,18 @@ def command(
       bunko add ~/code/parser -n parser -d "The parser and its tests" --include '*.py'
       bunko add https://example.com/guide
     """
-    from bunko.library.opening.open import remove_new_library_on_error
-
     urls = [target for target in targets if target.lower().startswith(("http://", "https://"))]
     for target in targets:
         if "://" in target and target not in urls:
             raise click.UsageError(f"{target} cannot be added: only http:// and https:// addresses can")
     # Every path is checked before anything is created.
     sources = detect_sources([Path(target) for target in targets if target not in urls])
-    _check_options(urls, sources, name, description, [*include, *exclude])
+    count = len(sources) + bool(urls)
+    if count > 1 and (name is not None or description is not None):
+        option = "--name" if name is not None else "--description"
+        raise click.UsageError(f"{option} is for one tool, but these are {count}: add them one by one")
+    if [*include, *exclude] and (urls or any(source.files or not source.path.is_dir() for source in sources)):
+        raise click.UsageError("--include and --exclude are for folders")
     results: list[dict[str, object]] = []
     with shared.open() as library, remove_new_library_on_error(library):
         additions = _plan(library, sources, name, description, include, exclude)
@@ -87,7 +93,10 @@ def command(
             phrase, is_new = phrase or example, is_new or addition.is_new
         if urls:
             collected = _add_pages(library, urls, name, description, shared)
-            results.append(_pages_to_dict(collected))
+            results.append(
+                {"name": collected.tool, "kind": "web", "added": bool(collected.outcome.added), "found": "web pages"}
+                | {"pages": result_to_dict(collected)}
+            )
             is_new = is_new or bool(collected.outcome.added)
         if shared.as_json:
             print_json({"tools": results})
@@ -95,21 +104,6 @@ def command(
             _print_next_steps(shared, library, phrase, urls)
         if urls:
             report_problems(collected, exit_on_problem=True)
-
-
-def _check_options(
-    urls: Sequence[str],
-    sources: Sequence[DetectedSource],
-    name: str | None,
-    description: str | None,
-    patterns: Sequence[str],
-) -> None:
-    count = len(sources) + bool(urls)
-    if count > 1 and (name is not None or description is not None):
-        option = "--name" if name is not None else "--description"
-        raise click.UsageError(f"{option} is for one tool, but these are {count}: add them one by one")
-    if patterns and (urls or any(source.files or not source.path.is_dir() for source in sources)):
-        raise click.UsageError("--include and --exclude are for folders")
 
 
 def _plan(
@@ -121,8 +115,6 @@ def _plan(
     exclude: Sequence[str],
 ) -> list[Addition]:
     """Return what adding each source does; an error in one of them leaves all as they are."""
-    from bunko.library.tools.add import plan_addition
-
     if name is not None:
         check_tool_name(library, name)
     additions: list[Addition] = []
@@ -144,14 +136,10 @@ def _plan(
 
 def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> tuple[dict[str, object], str]:
     """Import a source and say so; return it for JSON output, and a phrase to search for."""
-    from bunko.library.tools.add import import_addition
-
     summary = describe_addition(addition)
     if not shared.as_json:
         say(f"{escape_controls(addition.source.label)}: {translate(summary)}")
         if addition.contents.survey.unread:
-            from bunko.library.importing.nothing_found import describe_unread
-
             say(f"  Not read: {describe_unread(addition.contents.survey)}")
     arguments = {"source": addition.source.label}
     with show_import_progress() as observer, record_command(library, "add", arguments=arguments) as record:
@@ -163,7 +151,18 @@ def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> 
         say(_summary(library, addition, tool, report))
         for line in (*problem_lines(report), *(library.maintenance.overlap_notices(tool) if addition.is_new else ())):
             print_stderr(line)
-    return _tool_to_dict(addition, tool, report, summary), phrase
+    contents = addition.contents
+    return (
+        tool_to_dict(tool)
+        | {
+            "added": addition.is_new,
+            "found": summary,
+            "documents": contents.documents,
+            "formats": contents.formats,
+            "not_read": dict(contents.survey.unread),
+            "import": report_to_dict(report),
+        }
+    ), phrase
 
 
 def describe_addition(addition: Addition) -> str:
@@ -179,7 +178,9 @@ def describe_addition(addition: Addition) -> str:
     count = format_count(contents.documents, "document", number_format=",")
     if section_of(tool.kind) == "memos":
         entries = format_count(contents.documents, "entry", "entries", number_format=",")
-        return f"{_entry_file_shape(addition)} with {entries}{_date_range(contents.first_date, contents.last_date)}"
+        first, last = contents.first_date[:4], contents.last_date[:4]
+        years = f" from {first}" + (f" to {last}" if last != first else "") if first else ""
+        return f"{_entry_file_shape(addition)} with {entries}{years}"
     if source.files:
         return f"{count}: {formats}"
     program = vault_program(source.path)
@@ -195,13 +196,6 @@ def _entry_file_shape(addition: Addition) -> str:
         return "a JSON-lines file"
     is_changelog = path.name.casefold().replace("_", "").startswith(("changelog", "clmemo"))
     return "a ChangeLog memo file" if is_changelog else "a memo file"
-
-
-def _date_range(first: str, last: str) -> str:
-    if not first:
-        return ""
-    first, last = first[:4], last[:4]
-    return f" from {first}" if first == last else f" from {first} to {last}"
 
 
 def _summary(library: Library, addition: Addition, tool: Tool, report: Report) -> str:
@@ -252,21 +246,3 @@ def _print_next_steps(shared: SharedOptions, library: Library, phrase: str, urls
     steps.append(("Connect an assistant", f"bunko connect claude-code{flags}"))
     click.echo()
     print_labelled({label: f" {command_line}" for label, command_line in steps})
-
-
-def _tool_to_dict(addition: Addition, tool: Tool, report: Report, summary: str) -> dict[str, object]:
-    contents = addition.contents
-    return tool_to_dict(tool) | {
-        "added": addition.is_new,
-        "found": summary,
-        "documents": contents.documents,
-        "formats": contents.formats,
-        "not_read": dict(contents.survey.unread),
-        "import": report_to_dict(report),
-    }
-
-
-def _pages_to_dict(result: CollectResult) -> dict[str, object]:
-    return {"name": result.tool, "kind": "web", "added": bool(result.outcome.added), "found": "web pages"} | {
-        "pages": result_to_dict(result)
-    }

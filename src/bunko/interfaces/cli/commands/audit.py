@@ -73,16 +73,13 @@ def _cells(entry: AuditEntry) -> list[str]:
     texts = {
         name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in values.items()
     }
-    details = " ".join(f"{name}={_quote(text)}" for name, text in texts.items())
+    # In quotes, if a name and another value could begin in it.
+    quoted = {name: json_text(text) if re.search(r'[\s="]', text) else text for name, text in texts.items()}
+    details = " ".join(f"{name}={text}" for name, text in quoted.items())
     return [
         escape_controls(cell)
         for cell in (entry.who, entry.via, entry.action, ", ".join(entry.tools), entry.result, details)
     ]
-
-
-def _quote(text: str) -> str:
-    """Return a value in quotes if a name and another value could begin in it."""
-    return json_text(text) if re.search(r'[\s="]', text) else text
 
 
 def record_command(

@@ -12,8 +12,8 @@ import click
 
 from bunko.embedders import DEFAULT_PROVIDER, builtin_providers
 from bunko.interfaces.cli.commands.audit import record_command
+from bunko.interfaces.cli.commands.import_tools import problem_lines
 from bunko.interfaces.cli.options import PATH, SharedOptions, shared_options
-from bunko.interfaces.cli.terminal.import_report import problem_lines
 from bunko.interfaces.cli.terminal.printing import confirm, print_json, print_stderr, replace_controls
 from bunko.interfaces.cli.terminal.progress import show_import_progress
 from bunko.interfaces.serialize import report_to_dict
@@ -107,7 +107,7 @@ def command(
 
 
 def _other_models(library: Library, names: Sequence[str]) -> str:
-    """Return which model was used and how to choose another, if nobody chose it and there is a key for another."""
+    """Return which model was used and how to choose another, if it is the default and there is a key for another."""
     embedding = library.settings.embedding
     if embedding.provider != DEFAULT_PROVIDER or library.setting_origins.get("embedding.provider") != "default":
         return ""

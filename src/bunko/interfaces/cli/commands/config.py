@@ -1,25 +1,30 @@
-"""The `bunko config` commands: show settings and their origins, and change those of the user."""
+"""The `bunko config` and `bunko init` commands: show the settings and their origins, change them, and write a file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
-from bunko.errors import SettingsError
+from bunko.errors import LibraryReadOnly, SettingsError
 from bunko.interfaces.cli import terminal
 from bunko.interfaces.cli.command_group import CommandGroup
 from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, print_stderr, say
+from bunko.library.opening.paths import user_config_folder
 from bunko.library.opening.user_settings import describe_override, set_setting, unset_setting, user_config_file
 from bunko.messages import translate
-from bunko.settings import all_settings
+from bunko.runtime.temporary_files import write_text_file
+from bunko.settings import CONFIG_NAMES, all_settings
+from bunko.settings.starter import starter_config
 
 if TYPE_CHECKING:
-    from bunko.settings import LoadedSettings
+    pass
 
 
 class ConfigCommands(CommandGroup):
@@ -65,7 +70,7 @@ def show(key: str | None, changed: bool, shared: SharedOptions) -> None:
       bunko config show --docs-dir ~/notes
       bunko config show search
     """
-    loaded = _load(shared)
+    loaded = shared.load_all_settings()
     rows = [row for row in loaded.rows() if key is None or row[0] == key or row[0].startswith(f"{key}.")]
     if not rows:
         raise click.UsageError(f"No such setting or section: {key!r}")
@@ -73,20 +78,15 @@ def show(key: str | None, changed: bool, shared: SharedOptions) -> None:
     if shared.as_json:
         print_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
         return
-    if rows:
-        _print_rows(rows)
+    if rows and is_terminal():
+        terminal.render.show_settings(rows)
+    elif rows:
+        for name, value, origin in rows:
+            click.echo(f"{name} = {translate(value) if value == 'not set' else value}  ({translate(origin)})")
     else:
         print_stderr("Nothing is set: every setting has its default.")
     if changed:
         print_stderr("Change one with: bunko config set KEY VALUE")
-
-
-def _print_rows(rows: Sequence[tuple[str, str, str]]) -> None:
-    if is_terminal():
-        terminal.render.show_settings(list(rows))
-        return
-    for name, value, origin in rows:
-        click.echo(f"{name} = {translate(value) if value == 'not set' else value}  ({translate(origin)})")
 
 
 # A value may be a negative number.
@@ -108,7 +108,7 @@ def set_value(key: str, value: str, shared: SharedOptions) -> None:
     """
     path = _file(shared)
     try:
-        loaded = _load(shared)
+        loaded = shared.load_all_settings()
     except SettingsError:
         loaded = None
     set_setting(key, value, path, loaded)
@@ -134,13 +134,6 @@ def _file(shared: SharedOptions) -> Path:
     return shared.config or user_config_file()
 
 
-def _load(shared: SharedOptions) -> LoadedSettings:
-    loaded = shared.load_settings(all_providers=True)
-    for notice in loaded.notices:
-        print_stderr(notice)
-    return loaded
-
-
 def _report(shared: SharedOptions, key: str, path: Path, message: str) -> None:
     """Say what was changed, and what the setting is now if another source sets it."""
     if not shared.as_json:
@@ -152,3 +145,55 @@ def _report(shared: SharedOptions, key: str, path: Path, message: str) -> None:
         print_json({"setting": key, "file": str(path), "value": value, "origin": origin})
     elif override := describe_override(key, path, loaded):
         print_stderr(override)
+
+
+@click.command()
+@click.option("--force", is_flag=True, help="Overwrite an existing settings file; the old file is backed up.")
+@shared_options
+def init(force: bool, shared: SharedOptions) -> None:
+    """Create a library and a settings file to edit.
+
+    The settings file is bunko.toml in the library's folder. It lists every setting with its meaning, commented out at
+    its default, so nothing changes until you edit it. Keys and tokens belong in the environment or in .env.
+
+    \b
+    Example:
+      bunko init --library ~/knowledge
+    """
+    paths = shared.library_paths()
+    folder = paths.folder
+    path = folder / CONFIG_NAMES[0]
+    existing = [name for name in CONFIG_NAMES if (folder / name).exists()]
+    if existing and not force:
+        raise SettingsError(
+            f"{folder / existing[0]} already exists",
+            hint="Edit it, or use --force to write a new bunko.toml, which takes precedence over other files.",
+        )
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        backup = None
+        if path.exists():
+            backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.backup")
+            shutil.copy2(path, backup)
+        write_text_file(path, starter_config())
+    except OSError as error:
+        raise LibraryReadOnly(
+            f"Cannot write {path}: {error.strerror or error}",
+            hint="Check the permissions of the folder, or choose another one with --library.",
+        ) from error
+    with shared.open() as library:
+        location, flags = library.storage.location, shlex.join(library.paths.cli_arguments())
+    if shared.as_json:
+        print_json({"settings": str(path), "library": location, "backup": None if backup is None else str(backup)})
+        return
+    say(f"Wrote {path}{f' (backup: {backup})' if backup else ''}.")
+    say(f"The library is {location}. Next steps:")
+    click.echo(f"  bunko reindex {flags}" if paths.docs_dir else f"  bunko add FOLDER {flags}")
+    click.echo(f'  bunko search "…" {flags}')
+    click.echo(f"  bunko connect claude-code {flags}")
+    if paths.docs_dir is not None and folder.is_relative_to(paths.docs_dir):
+        own = user_config_folder() / path.name
+        print_stderr(f"A documents folder may come from somebody else: embedders, keys and the like belong in {own}.")
+    for name in existing:
+        if name != path.name:
+            print_stderr(f"{folder / name} is now ignored: {path.name} takes precedence.")

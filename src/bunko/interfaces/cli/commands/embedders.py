@@ -23,8 +23,7 @@ from bunko.library.admin.model_status import (
 from bunko.messages import translate
 
 if TYPE_CHECKING:
-    from bunko.library.admin.model_status import EmbedderTrial
-    from bunko.settings import Settings
+    pass
 
 _COLUMNS = ("embedder", "state", "model", "install", "key", "description")
 
@@ -47,7 +46,7 @@ def command(ctx: click.Context, /, shared: SharedOptions) -> None:
         ctx.obj = shared
         return
 
-    statuses = provider_statuses(_load_settings(shared))
+    statuses = provider_statuses(shared.load_all_settings().settings)
     if shared.as_json:
         print_json({"embedders": [EmbedderFields.fill(status) for status in statuses]})
         return
@@ -81,31 +80,20 @@ def test(group_options: SharedOptions, /, name: str | None, shared: SharedOption
         if getattr(shared, option) is None:
             setattr(shared, option, getattr(group_options, option))
     shared.configure_logging()
-    settings = _load_settings(shared)
+    settings = shared.load_all_settings().settings
     trial = try_embedder(settings, name or settings.embedding.provider)
     if shared.as_json or group_options.as_json:
-        print_json(_trial_to_dict(trial))
-        return
-    _print_trial(trial)
-    if trial.same_meaning <= max(trial.other_meaning):
-        print_stderr(
-            "The two sentences with the same meaning are not the most similar:"
-            " this model does not know both languages well enough."
+        print_json(
+            {
+                "name": trial.name,
+                "dimension": trial.size,
+                "seconds": round(trial.seconds, 4),
+                "sentences": [JAPANESE_SENTENCE, ENGLISH_SENTENCE, OTHER_SENTENCE],
+                "same_meaning": round(trial.same_meaning, 4),
+                "other_meaning": [round(similarity, 4) for similarity in trial.other_meaning],
+            }
         )
-
-
-def _trial_to_dict(trial: EmbedderTrial) -> dict[str, object]:
-    return {
-        "name": trial.name,
-        "dimension": trial.size,
-        "seconds": round(trial.seconds, 4),
-        "sentences": [JAPANESE_SENTENCE, ENGLISH_SENTENCE, OTHER_SENTENCE],
-        "same_meaning": round(trial.same_meaning, 4),
-        "other_meaning": [round(similarity, 4) for similarity in trial.other_meaning],
-    }
-
-
-def _print_trial(trial: EmbedderTrial) -> None:
+        return
     rows = [
         (f"{trial.same_meaning:.3f}", JAPANESE_SENTENCE, ENGLISH_SENTENCE),
         (f"{trial.other_meaning[0]:.3f}", JAPANESE_SENTENCE, OTHER_SENTENCE),
@@ -117,10 +105,8 @@ def _print_trial(trial: EmbedderTrial) -> None:
     if not is_terminal():
         click.echo(title)
     print_rows(columns, rows, plain=rows, title=title)
-
-
-def _load_settings(shared: SharedOptions) -> Settings:
-    loaded = shared.load_settings(all_providers=True)
-    for notice in loaded.notices:
-        print_stderr(notice)
-    return loaded.settings
+    if trial.same_meaning <= max(trial.other_meaning):
+        print_stderr(
+            "The two sentences with the same meaning are not the most similar:"
+            " this model does not know both languages well enough."
+        )

@@ -160,7 +160,11 @@ def command(context: click.Context, /, options: EvaluateOptions, shared: SharedO
     if options.answers:
         evaluate_answers(options, settings, existing_tool, shared)
         return
-    judged_set = _choose_questions(options, settings, existing_tool)
+    judged_set = _load_judged_set(options, settings, existing_tool)
+    if options.half is not None:
+        judged_set = judged_set.only_half(options.half)
+    for notice in judged_set.notices:
+        print_stderr(notice)
     plan = _evaluation_plan(options, flags, settings, existing_tool)
     output = options.output_dir or files.OUTPUT_DIR
     previous = _load_previous_report(options.against, judged_set, plan.n_results)
@@ -174,7 +178,12 @@ def command(context: click.Context, /, options: EvaluateOptions, shared: SharedO
     verdict = files.check_gate(evaluation, gate, options.regression_threshold)
     failed = verdict is not None and verdict.has_regression and options.fail_on_regression
     paths = _save_files(evaluation, verdict, output, options, existing_tool, save_baseline=not failed)
-    _print_result(evaluation, verdict, paths, as_json=shared.as_json)
+    if shared.as_json:
+        print_json(report.as_json(evaluation, verdict, include_queries=False))
+    else:
+        print_evaluation(evaluation, verdict)
+    for path in paths:
+        print_stderr(f"Wrote {path}")
     if failed:
         print_stderr("Regression: F1 dropped by more than --regression-threshold.")
         sys.exit(_REGRESSION_EXIT_CODE)
@@ -242,16 +251,6 @@ def _setting_flags(options: EvaluateOptions, existing_tool: ExistingTool | None)
     return existing_tool.search_overrides() | {key: value for key, value in flags.items() if value is not None}
 
 
-def _choose_questions(options: EvaluateOptions, settings: Settings, existing_tool: ExistingTool | None) -> JudgedSet:
-    """Load the judged questions, print what there is to say about them, and keep the half that is asked."""
-    judged_set = _load_judged_set(options, settings, existing_tool)
-    if options.half is not None:
-        judged_set = judged_set.only_half(options.half)
-    for notice in judged_set.notices:
-        print_stderr(notice)
-    return judged_set
-
-
 def _load_judged_set(options: EvaluateOptions, settings: Settings, existing_tool: ExistingTool | None) -> JudgedSet:
     if existing_tool is not None and options.dataset is not None:
         judged_set, missing = files.load_tool_queries(options.dataset, existing_tool.uris(), existing_tool.name)
@@ -269,16 +268,12 @@ def _evaluation_plan(
 ) -> EvaluationPlan:
     is_public = options.corpus is not None
     tool_mode = [str(flags["search.mode"])] if "search.mode" in flags else []
-    modes = _choose_modes(options.modes or tool_mode, default_to_settings=is_public or existing_tool is not None)
+    names: tuple[Any, ...] = tuple(dict.fromkeys(options.modes or tool_mode))
+    defaults: tuple[Any, ...] = () if is_public or existing_tool is not None else ("hybrid",)
+    modes = MODES if "all" in names else names or defaults
     n_results = options.n_results or (10 if is_public else 5)
     # Our own format retrieves as many chunks as it scores results; public sets judge whole documents.
     return EvaluationPlan(usable_modes(modes, settings), n_results, None if is_public else n_results)
-
-
-def _choose_modes(mode_names: Sequence[str], *, default_to_settings: bool) -> tuple[Any, ...]:
-    if "all" in mode_names:
-        return MODES
-    return tuple(dict.fromkeys(mode_names)) or (() if default_to_settings else ("hybrid",))
 
 
 def _load_previous_report(path: Path | None, judged_set: JudgedSet, n_results: int) -> PreviousReport | None:
@@ -316,17 +311,6 @@ def _alternative_settings(
     overrides = parse_overrides(pairs)
     settings = load_settings(overrides)
     return AlternativeSettings(" ".join(pairs), settings, settings.search.mode if "search.mode" in overrides else None)
-
-
-def _print_result(
-    evaluation: Evaluation, verdict: BaselineVerdict | None, paths: Sequence[Path], *, as_json: bool
-) -> None:
-    if as_json:
-        print_json(report.as_json(evaluation, verdict, include_queries=False))
-    else:
-        print_evaluation(evaluation, verdict)
-    for path in paths:
-        print_stderr(f"Wrote {path}")
 
 
 def print_evaluation(evaluation: Evaluation, verdict: BaselineVerdict | None) -> None:

@@ -55,7 +55,9 @@ def command(query: tuple[str, ...], names: tuple[str, ...], shared: SharedOption
     """
     if shared.as_json:
         raise click.UsageError("bunko find has no JSON output; use bunko search --json")
-    if not _is_interactive():
+    # Stdout may be a pipe that gets the citation.
+    can_draw = (sys.stdout.isatty() or sys.stderr.isatty()) and os.environ.get("TERM") != "dumb"
+    if not (can_draw and sys.stdin.isatty()):
         raise BunkoError("bunko find needs a terminal", hint="Use bunko search QUERY in a pipe or a script.")
     with shared.open(create=shared.docs_dir is not None) as library:
         tool = names[0] if len(names) == 1 else names or None
@@ -74,12 +76,6 @@ def command(query: tuple[str, ...], names: tuple[str, ...], shared: SharedOption
         if hit is not None:
             library.log_search(finder.query, tool)
             click.echo(replace_controls(hit.citation))
-
-
-def _is_interactive() -> bool:
-    """Return whether keys can be read and a screen be drawn; stdout may be a pipe that gets the citation."""
-    can_draw = (sys.stdout.isatty() or sys.stderr.isatty()) and os.environ.get("TERM") != "dumb"
-    return can_draw and sys.stdin.isatty()
 
 
 @contextmanager

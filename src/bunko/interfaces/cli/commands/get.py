@@ -86,7 +86,14 @@ def command(location: str, name: str | None, options: PartOptions, shared: Share
     if shared.as_json:
         print_json(_reading_to_dict(target, reading))
     elif is_terminal():
-        _page(f"{_title_line(reading)}\n\n{replace_controls(reading.text)}")
+        facts = [
+            translate(f"{reading.citation} of {reading.total_lines} lines"),
+            reading.place,
+            " ".join([reading.date[:16].replace("T", " "), *(f"#{tag}" for tag in reading.tags)]).strip(),
+        ]
+        details = "   ".join(escape_controls(fact) for fact in facts if fact)
+        title = f"{_bold(escape_controls(reading.title))}   {details}" if reading.title else _bold(details)
+        _page(f"{title}\n\n{replace_controls(reading.text)}")
     else:
         click.echo(reading.text, color=True)  # as it is: by default, click removes escape sequences
 
@@ -106,18 +113,6 @@ def _print_outline(target: FoundDocument, *, as_json: bool) -> None:
     else:
         for row in rows:
             click.echo("\t".join(row))
-
-
-def _title_line(reading: Reading) -> str:
-    facts = [
-        translate(f"{reading.citation} of {reading.total_lines} lines"),
-        reading.place,
-        " ".join([reading.date[:16].replace("T", " "), *(f"#{tag}" for tag in reading.tags)]).strip(),
-    ]
-    details = "   ".join(escape_controls(fact) for fact in facts if fact)
-    if not reading.title:
-        return _bold(details)
-    return f"{_bold(escape_controls(reading.title))}   {details}"
 
 
 def _bold(text: str) -> str:
@@ -168,7 +163,16 @@ def find_document(library: Library, location: str, tool: str | None) -> FoundDoc
     except UnknownName:
         if path is None:
             raise
-        target = _find_file(library, path, tool)
+        try:
+            target = library.documents.find(path, tool=tool)
+        except UnknownName as error:
+            if not Path(path).exists():
+                raise
+            raise UnknownName(
+                f"{path} is not indexed",
+                hint="No tool has its folder, or the file is left out."
+                " See what is indexed with: bunko status, bunko ls",
+            ) from error
     if target.other_tools:
         other_names = ", ".join(target.other_tools)
         print_stderr(f"{target.uri} of {target.tool.name} is meant. Choose another tool with -n: {other_names}")
@@ -178,18 +182,6 @@ def find_document(library: Library, location: str, tool: str | None) -> FoundDoc
 def is_local_path(text: str) -> bool:
     """Return whether a text can only be a path on this machine: absolute, or from this folder or a home."""
     return text in (".", "..") or text.startswith(("./", "../", ".\\", "..\\", "~")) or Path(text).is_absolute()
-
-
-def _find_file(library: Library, path: str, tool: str | None) -> FoundDocument:
-    try:
-        return library.documents.find(path, tool=tool)
-    except UnknownName as error:
-        if not Path(path).exists():
-            raise
-        raise UnknownName(
-            f"{path} is not indexed",
-            hint="No tool has its folder, or the file is left out. See what is indexed with: bunko status, bunko ls",
-        ) from error
 
 
 def _path_on_this_machine(location: str) -> str | None:

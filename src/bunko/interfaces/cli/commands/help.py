@@ -54,21 +54,12 @@ def start_page(ctx: click.Context) -> str:
         other_groups = [(title, names) for title, names in GROUPS.items() if title != "Begin"]
         formatter.write_dl([(translate(title), ", ".join(names)) for title, names in other_groups])
     formatter.write_paragraph()
-    if tools := _describe_tools():
-        formatter.write_text(tools)
+    if names := find_tool_names(SharedOptions()):
+        more = ", …" if len(names) > _MAX_TOOLS else ""
+        tools = f"{format_count(len(names), 'tool')}: {', '.join(names[:_MAX_TOOLS])}{more}"
+        formatter.write_text(replace_controls(f"Your library has {tools}."))
     formatter.write_text("`bunko help COMMAND` explains a command, `bunko --help` lists them all.")
     return formatter.getvalue().rstrip("\n")
-
-
-def _describe_tools() -> str:
-    """Return a sentence that names the tools of the library; empty if there are none."""
-    names = find_tool_names(SharedOptions())
-    if not names:
-        return ""
-    more = ", …" if len(names) > _MAX_TOOLS else ""
-    return replace_controls(
-        f"Your library has {format_count(len(names), 'tool')}: {', '.join(names[:_MAX_TOOLS])}{more}."
-    )
 
 
 SHELLS = ("bash", "zsh", "fish")

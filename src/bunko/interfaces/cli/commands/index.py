@@ -23,7 +23,6 @@ from bunko.runtime.observer import Observer
 if TYPE_CHECKING:
     from bunko.library.admin.index_care import ToolIndexState
     from bunko.library.library import Library
-    from bunko.library.moving.index_switch import IndexSwitch
 
 
 @click.group(name="index", cls=CommandGroup)
@@ -114,7 +113,12 @@ def drop(names: Sequence[str], everything: bool, engine: str | None, shared: Sha
     if engine is not None and not everything:
         raise click.UsageError("--engine requires --all")
     if engine is not None:
-        _drop_unused(engine, shared)
+        with _switcher(shared) as switcher:
+            dropped = switcher.drop(engine, observer=_observer())
+        if shared.as_json:
+            print_json({"dropped": dropped})
+        else:
+            say(f"Dropped {engine}, which was not in use.")
         return
     with shared.open(create=False) as library:
         selected = _selected(library, names)
@@ -148,7 +152,19 @@ def use(engine: str, shared: SharedOptions) -> None:
         switch = switcher.use(engine, observer=observer)
         flags = shared.library_flags(switcher.library)
     if shared.as_json:
-        print_json(_switch_to_dict(switch))
+        print_json(
+            {
+                "from": switch.old,
+                "to": switch.new,
+                "location": switch.location,
+                "settings": str(switch.settings.path),
+                "backup": None if switch.backup is None else str(switch.backup),
+                "searches_compared": switch.comparison.searches,
+                "same_first_hit": switch.comparison.same_first,
+                "recall": round(switch.comparison.recall, 4),
+                "notices": switch.notices,
+            }
+        )
         return
     for notice in switch.notices:
         print_stderr(notice)
@@ -168,33 +184,10 @@ def use(engine: str, shared: SharedOptions) -> None:
         say(f"When you no longer need the old index: bunko index drop --all --engine {shlex.quote(switch.old)}{flags}")
 
 
-def _drop_unused(engine: str, shared: SharedOptions) -> None:
-    with _switcher(shared) as switcher:
-        names = switcher.drop(engine, observer=_observer())
-    if shared.as_json:
-        print_json({"dropped": names})
-    else:
-        say(f"Dropped {engine}, which was not in use.")
-
-
 @contextmanager
 def _switcher(shared: SharedOptions) -> Iterator[IndexSwitcher]:
     with shared.open(create=False) as library:
         yield IndexSwitcher(library, shared.library_paths(), shared.load_settings(), shared.config)
-
-
-def _switch_to_dict(switch: IndexSwitch) -> dict[str, object]:
-    return {
-        "from": switch.old,
-        "to": switch.new,
-        "location": switch.location,
-        "settings": str(switch.settings.path),
-        "backup": None if switch.backup is None else str(switch.backup),
-        "searches_compared": switch.comparison.searches,
-        "same_first_hit": switch.comparison.same_first,
-        "recall": round(switch.comparison.recall, 4),
-        "notices": switch.notices,
-    }
 
 
 def _run(action: str, names: Sequence[str], shared: SharedOptions) -> None:

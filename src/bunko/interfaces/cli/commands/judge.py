@@ -76,14 +76,21 @@ def command(queries: tuple[str, ...], listed: Path | None, options: JudgeOptions
             raise click.UsageError("--kept and --clear-kept cannot be combined with queries or each other")
         with shared.open(create=False) as library:
             if options.clear_kept:
-                _clear_logged_searches(library, shared.as_json)
+                count = library.searches.log.clear()
+                if shared.as_json:
+                    print_json({"forgotten": count})
+                else:
+                    click.echo(f"Deleted {count} recorded {'search' if count == 1 else 'searches'}.")
             else:
                 _print_logged_searches(library, shared.as_json)
         return
     with shared.open(create=False) as library:
         tool = library.resolve_tool(options.name)
         judgements = Judgements(options.output or default_file(library, tool), tool.name)
-        selected = [*queries, *(_read_queries(listed) if listed else ())]
+        selected = [
+            *queries,
+            *([line.strip() for line in read_text_file(listed).splitlines() if line.strip()] if listed else ()),
+        ]
         if not selected and not listed:
             selected = unjudged_queries(library.searches.log.all(), tool, judgements)
             if not selected:
@@ -188,10 +195,6 @@ def _print_summary(library: Library, tool: Tool, judgements: Judgements, new_jud
         print_stderr(f"Evaluate with: {shlex.join(evaluate)}")
 
 
-def _read_queries(path: Path) -> list[str]:
-    return [line.strip() for line in read_text_file(path).splitlines() if line.strip()]
-
-
 def _print_logged_searches(library: Library, as_json: bool) -> None:
     searches = library.searches.log.all()
     if as_json:
@@ -208,11 +211,3 @@ def _print_logged_searches(library: Library, as_json: bool) -> None:
         click.echo("No recorded searches.")
     if not library.settings.log.keep_searches:
         print_stderr("Searches are not recorded: log.keep_searches is false.")
-
-
-def _clear_logged_searches(library: Library, as_json: bool) -> None:
-    count = library.searches.log.clear()
-    if as_json:
-        print_json({"forgotten": count})
-    else:
-        click.echo(f"Deleted {count} recorded {'search' if count == 1 else 'searches'}.")

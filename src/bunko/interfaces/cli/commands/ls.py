@@ -20,6 +20,7 @@ from bunko.interfaces.cli.terminal.printing import escape_controls, is_terminal,
 from bunko.interfaces.serialize import readable_address
 from bunko.interfaces.text import format_count
 from bunko.library.reading.document_files import document_file
+from bunko.library.reading.documents import ListRequest
 from bunko.library.tools.assistant_names import assistant_name
 from bunko.readers.places import without_cells
 from bunko.types import format_citation
@@ -79,13 +80,20 @@ def command(
     elif is_table:
         terminal.render.show_documents(listing.documents, _count_text(listing))
     else:
-        _print_paths(listing, is_long=is_long, null_ends=null_ends)
+        for tool, document in listing.documents:
+            if null_ends:
+                click.echo(f"{document.uri}\0", nl=False)
+            elif is_long:
+                fields = (document.date, document.uri, document.title, ", ".join(document.tags), tool.name)
+                click.echo("\t".join(map(escape_controls, fields)))
+            else:
+                click.echo(escape_controls(document.uri))
+        if len(listing.documents) < listing.total:
+            print_stderr(_count_text(listing))
 
 
 def _list(library: Library, path: str, names: tuple[str, ...], where: Filter, sort: Sort, limit: int) -> Listing:
     """List documents; a path without a wildcard may be a folder."""
-    from bunko.library.reading.documents import ListRequest
-
     if is_local_path(path):
         tool, path = _find_folder(library.tools(), path, names)
         names = (tool,)
@@ -119,19 +127,6 @@ def _find_folder(tools: Sequence[Tool], path: str, names: Sequence[str]) -> tupl
         return tool.name, inner  # it may be a pattern
     literal = re.sub(r"[*?\[]", r"[\g<0>]", inner)
     return tool.name, f"{literal}/" if folder.is_dir() else literal
-
-
-def _print_paths(listing: Listing, *, is_long: bool, null_ends: bool) -> None:
-    for tool, document in listing.documents:
-        if null_ends:
-            click.echo(f"{document.uri}\0", nl=False)
-        elif is_long:
-            fields = (document.date, document.uri, document.title, ", ".join(document.tags), tool.name)
-            click.echo("\t".join(map(escape_controls, fields)))
-        else:
-            click.echo(escape_controls(document.uri))
-    if len(listing.documents) < listing.total:
-        print_stderr(_count_text(listing))
 
 
 def _count_text(listing: Listing) -> str:
@@ -182,7 +177,20 @@ def recent(names: tuple[str, ...], limit: int, where: Filter, shared: SharedOpti
     elif not results:
         print_stderr("No documents yet. Import memos with: bunko build --input FOLDER")
     if shared.as_json:
-        print_json([_recent_to_dict(document, tool.name) for tool, document in results])
+        print_json(
+            [
+                {
+                    "title": document.title,
+                    "date": document.date,
+                    "tags": list(document.tags),
+                    "file_path": document.uri,
+                    "citation": _document_citation(document),
+                    "beginning": document.beginning,
+                    "tool": tool.name,
+                }
+                for tool, document in results
+            ]
+        )
         return
     columns = (
         Column("date", "keep"),
@@ -208,18 +216,6 @@ def recent(names: tuple[str, ...], limit: int, where: Filter, shared: SharedOpti
     )
     if results:
         print_rows(columns, rows, plain=plain)
-
-
-def _recent_to_dict(document: DatedDocument, tool_name: str) -> dict[str, object]:
-    return {
-        "title": document.title,
-        "date": document.date,
-        "tags": list(document.tags),
-        "file_path": document.uri,
-        "citation": _document_citation(document),
-        "beginning": document.beginning,
-        "tool": tool_name,
-    }
 
 
 def _display_title(document: DatedDocument) -> str:

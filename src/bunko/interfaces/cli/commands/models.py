@@ -17,8 +17,7 @@ from bunko.local_models.catalogue import find_model
 from bunko.messages import translate
 
 if TYPE_CHECKING:
-    from bunko.library.admin.model_status import ModelStatus
-    from bunko.local_models.catalogue import KnownModel
+    pass
 
 _MEGABYTE = 1_000_000
 
@@ -84,7 +83,17 @@ def get(group_options: SharedOptions, /, name: str, shared: SharedOptions) -> No
         return
     megabytes = sum(file.bytes for file in files) / _MEGABYTE
     click.echo(translate(f"{replace_controls(name)} is here: {len(files)} files, {megabytes:.1f} MB"))
-    _print_use(name)
+    model = find_model(name)
+    if model is None:
+        return
+    is_reranker = model.purpose == "reranker"
+    section = "search" if is_reranker else "embedding"
+    click.echo(
+        translate(f"To use it, write this into the section [{section}] of bunko.toml, which bunko init creates:")
+    )
+    click.echo(f'  reranker = "{model.name}"' if is_reranker else f'  provider = "onnx"\n  model = "{model.name}"')
+    if not is_reranker:
+        click.echo(translate("Then compute the vectors of your documents again: bunko reembed --all"))
 
 
 @command.command()
@@ -113,10 +122,7 @@ def remove(group_options: SharedOptions, /, name: str, shared: SharedOptions) ->
 
 
 def _print_models(shared: SharedOptions, *, as_json: bool) -> None:
-    loaded = shared.load_settings(all_providers=True)
-    for notice in loaded.notices:
-        print_stderr(notice)
-    statuses = model_statuses(loaded.settings)
+    statuses = model_statuses(shared.load_all_settings().settings)
     if as_json:
         models = [ModelFields.fill(status) | {"path": str(status.onnx_path or "")} for status in statuses]
         print_json({"models": models})
@@ -130,35 +136,18 @@ def _print_models(shared: SharedOptions, *, as_json: bool) -> None:
         Column("licence", priority=3),
         Column("description", "wrap", priority=4, min_width=30),
     )
-    rows = [_row(status) for status in statuses]
+    rows = [
+        (
+            status.model.name,
+            translate(status.model.purpose),
+            translate(status.state),
+            f"{status.model.megabytes:,} MB" if status.model.megabytes else "",
+            ", ".join(status.model.languages),
+            status.model.licence,
+            translate(status.model.summary),
+        )
+        for status in statuses
+    ]
     print_rows(columns, rows, plain=rows, header=[column.name for column in columns])
     if is_terminal():
         click.echo(translate("Get one with: bunko models get NAME"))
-
-
-def _row(status: ModelStatus) -> tuple[str, ...]:
-    model = status.model
-    return (
-        model.name,
-        translate(model.purpose),
-        translate(status.state),
-        f"{model.megabytes:,} MB" if model.megabytes else "",
-        ", ".join(model.languages),
-        model.licence,
-        translate(model.summary),
-    )
-
-
-def _print_use(name: str) -> None:
-    """Print the settings that use a model of the list."""
-    model: KnownModel | None = find_model(name)
-    if model is None:
-        return
-    is_reranker = model.purpose == "reranker"
-    section = "search" if is_reranker else "embedding"
-    click.echo(
-        translate(f"To use it, write this into the section [{section}] of bunko.toml, which bunko init creates:")
-    )
-    click.echo(f'  reranker = "{model.name}"' if is_reranker else f'  provider = "onnx"\n  model = "{model.name}"')
-    if not is_reranker:
-        click.echo(translate("Then compute the vectors of your documents again: bunko reembed --all"))

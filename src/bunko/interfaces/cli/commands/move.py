@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +15,6 @@ from bunko.library.moving.move import Mover
 
 if TYPE_CHECKING:
     from bunko.library.moving.move import MovePlan, MoveResult
-    from bunko.types.records import StoreAddress
 
 
 @click.command()
@@ -45,36 +44,29 @@ def command(to: str | None, dry_run: bool, undo: bool, shared: SharedOptions) ->
     with shared.open(create=False, allow_moved=undo) as library:
         mover = Mover(library, located, shared.load_settings(), shared.config)
         if to is None:
-            _undo(mover, library.storage.location, shared)
+            place = mover.undo()
+            if shared.as_json:
+                print_json({"library": library.storage.location, "had_moved_to": place})
+            else:
+                say(f"{library.storage.location} is used again, as it was when it moved to {place}.")
         elif dry_run:
-            _print_plan(mover.plan(to), library.storage.location, shared)
+            plan, location = mover.plan(to), library.storage.location
+            if shared.as_json:
+                print_json(_to_dict(plan, location) | {"dry_run": True})
+                return
+            for name, totals in plan.tools.items():
+                counts = f"{totals.documents:,} documents, {totals.chunks:,} chunks, {totals.vectors:,} vectors"
+                say(f"{name}: {counts}")
+            new_place, size = plan.destination.display, format_size(plan.bytes)
+            say(f"{plan.rows:,} rows, {size}, would be copied from {location} to {new_place}.")
+            if plan.content != "empty":
+                say("There is an earlier copy of this library; only what differs would be written.")
+            if plan.settings is not None:
+                say(f"Then {plan.settings.path} would name the new place.")
         else:
             with show_steps() as observer:
                 result = mover.move(to, observer=observer)
             _print_result(result, library.storage.location, shared, located.cli_flags())
-
-
-def _undo(mover: Any, location: str, shared: SharedOptions) -> None:
-    place = mover.undo()
-    if shared.as_json:
-        print_json({"library": location, "had_moved_to": place})
-    else:
-        say(f"{location} is used again, as it was when it moved to {place}.")
-
-
-def _print_plan(plan: MovePlan, location: str, shared: SharedOptions) -> None:
-    if shared.as_json:
-        print_json(_to_dict(plan, location) | {"dry_run": True})
-        return
-    for name, totals in plan.tools.items():
-        counts = f"{totals.documents:,} documents, {totals.chunks:,} chunks, {totals.vectors:,} vectors"
-        say(f"{name}: {counts}")
-    place, size = plan.destination.display, format_size(plan.bytes)
-    say(f"{plan.rows:,} rows, {size}, would be copied from {location} to {place}.")
-    if plan.content != "empty":
-        say("There is an earlier copy of this library; only what differs would be written.")
-    if plan.settings is not None:
-        say(f"Then {plan.settings.path} would name the new place.")
 
 
 def _print_result(result: MoveResult, location: str, shared: SharedOptions, flags: str) -> None:
@@ -104,14 +96,10 @@ def _print_result(result: MoveResult, location: str, shared: SharedOptions, flag
     else:
         say(f"Wrote {plan.settings.path}{f' (backup: {result.backup})' if result.backup else ''}.")
     say("Start servers and watchers again: until then they search the old library, and cannot write to it.")
-    say(f"The old library is still in {location}. When you no longer need it: {_delete_command(plan.source)}")
+    server = plan.source.server
+    delete = f"DROP SCHEMA {server.schema} CASCADE;" if server else shlex.join(["rm", str(plan.source.location)])
+    say(f"The old library is still in {location}. When you no longer need it: {delete}")
     say(f"The way back: bunko move --to {shlex.quote(plan.way_back)}{flags}")
-
-
-def _delete_command(address: StoreAddress) -> str:
-    if address.server is None:
-        return shlex.join(["rm", str(address.location)])
-    return f"DROP SCHEMA {address.server.schema} CASCADE;"
 
 
 def _to_dict(plan: MovePlan, location: str) -> dict[str, object]:

@@ -31,6 +31,7 @@ from bunko.interfaces.cli.terminal.printing import (
 from bunko.interfaces.cli.terminal.progress import show_search_progress
 from bunko.interfaces.cli.terminal.result_formats import paths, to_csv, to_json, to_markdown, to_text
 from bunko.library.admin.commands import enable_command
+from bunko.library.opening.current_folder import disabled_tool_of, find_indexed_folder, find_scope
 from bunko.library.opening.last_build import last_build_command
 from bunko.messages import translate
 from bunko.search.request import SearchRequest, parse_options
@@ -163,21 +164,32 @@ def command(query: tuple[str, ...], options: SearchOptions, shared: SharedOption
       bunko search '"form validation" react -angular'
       bunko search "release notes" --format paths -0 | xargs -0 wc -w
     """
-    output_format = _output_format(options.output_format, as_json=shared.as_json)
+    if shared.as_json and options.output_format not in (None, "json"):
+        raise click.UsageError(f"--json cannot be used with --format {options.output_format}.")
+    output_format = "json" if shared.as_json else options.output_format or "text"
     if options.null_ends and output_format != "paths":
         raise click.UsageError("--null is for --format paths.")
     words = read_words(query)
-    use_folder = _may_use_folder(shared, options)
-    if use_folder:
-        shared = _use_folder_index(shared)
+    if options.everything and options.names:
+        raise click.UsageError("--all cannot be used with --name.")
+    # The current folder chooses what is searched if no option does.
+    use_folder = not (options.everything or options.names or shared.names_library())
+    folder = current_folder() if use_folder else None
+    if folder and shared.config is None and not shared.library_paths().is_explicit:
+        shared = replace(shared, docs_dir=find_indexed_folder(folder))  # or that of a folder above it
     with shared.open(create=shared.docs_dir is not None) as library:
         library.local_time()  # a wrong search.timezone is an error even if no date is given
         request = _build_request(words, options)
-        if use_folder and (folder := current_folder()):
+        if folder:
             request = _limit_to_folder(library, request, folder)
         with show_search_progress() as observer:
             page = library.searches.page(request, observer=observer)
-        _print_notices(library, page)
+        for notice in page.notices:
+            if notice not in library.notices:
+                print_stderr(notice)
+        if page.freshness.pending_changes and library.is_importing():
+            location = shlex.join(library.paths.cli_arguments())
+            print_stderr(f"Changes are not all indexed yet. Index them with: bunko reindex {location}")
         if not page.results:
             print_empty_library(library, words)
         tools = {tool.name: tool for tool in library.tools()}
@@ -191,12 +203,6 @@ def command(query: tuple[str, ...], options: SearchOptions, shared: SharedOption
         click.get_current_context().exit(NOTHING_FOUND_EXIT_CODE)
 
 
-def _output_format(output_format: str | None, *, as_json: bool) -> str:
-    if as_json and output_format not in (None, "json"):
-        raise click.UsageError(f"--json cannot be used with --format {output_format}.")
-    return "json" if as_json else output_format or "text"
-
-
 def _max_rows(options: SearchOptions) -> int | None:
     """Return how many rows a result may take; a text of an extent that was asked for is shown whole."""
     if options.lines is not None:
@@ -206,27 +212,8 @@ def _max_rows(options: SearchOptions) -> int | None:
     return terminal.render_results.DEFAULT_LINES + (terminal.render_results.EXPLANATION_LINES if options.explain else 0)
 
 
-def _may_use_folder(shared: SharedOptions, options: SearchOptions) -> bool:
-    """Return whether the current folder chooses what is searched: if no option does."""
-    if options.everything and options.names:
-        raise click.UsageError("--all cannot be used with --name.")
-    return not (options.everything or options.names or shared.names_library())
-
-
-def _use_folder_index(shared: SharedOptions) -> SharedOptions:
-    """Return the options with --docs-dir if the current folder, or one above it, has its own index."""
-    from bunko.library.opening.current_folder import find_indexed_folder
-
-    if shared.config is not None or shared.library_paths().is_explicit:
-        return shared
-    folder = current_folder()
-    return replace(shared, docs_dir=find_indexed_folder(folder)) if folder else shared
-
-
 def _limit_to_folder(library: Library, request: SearchRequest, folder: Path) -> SearchRequest:
     """Return a request for the documents in a folder, and say so; --path chooses among all documents of the tool."""
-    from bunko.library.opening.current_folder import disabled_tool_of, find_scope
-
     scope = find_scope(library, folder)
     if scope is None:
         if disabled := disabled_tool_of(library, folder):
@@ -236,15 +223,6 @@ def _limit_to_folder(library: Library, request: SearchRequest, folder: Path) -> 
     print_stderr(f"Searching this folder: {display_path(str(scope.folder))}. Search everything with --all.")
     where = request.where if request.where.path else replace(request.where, path=scope.path)
     return replace(request, tool=scope.tool, where=where)
-
-
-def _print_notices(library: Library, page: Page) -> None:
-    for notice in page.notices:
-        if notice not in library.notices:
-            print_stderr(notice)
-    if page.freshness.pending_changes and library.is_importing():
-        location = shlex.join(library.paths.cli_arguments())
-        print_stderr(f"Changes are not all indexed yet. Index them with: bunko reindex {location}")
 
 
 def print_empty_library(library: Library, query: str) -> None:

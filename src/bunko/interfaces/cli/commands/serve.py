@@ -1,14 +1,18 @@
-"""The `bunko serve` command: run a server for assistants, programs and browsers."""
+"""The `bunko serve` and `bunko ui` commands: run a server for assistants, programs and browsers."""
 
 from __future__ import annotations
 
+import asyncio
+import html
 import os
 import shlex
 import signal
 import socket
 import sys
 import threading
+import webbrowser
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -18,13 +22,14 @@ from typing import TYPE_CHECKING
 import click
 
 from bunko.errors import BunkoError, SettingsError
-from bunko.interfaces.cli.language import detect_language
-from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
+from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE, detect_language
 from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.output import OutputError, prepare_streams
 from bunko.interfaces.cli.terminal.printing import print_stderr
 from bunko.interfaces.http.listener import open_listening_socket
 from bunko.interfaces.http.supervisor import Supervisor, prepare_worker
+from bunko.interfaces.mcp.stdio import serve_stdio
+from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.toolsets import ALL_TOOLSETS, TOOLSET_NAMES, parse_toolsets
 from bunko.library.opening.user_secret import load_or_create_secret, token_path
 from bunko.messages import translate
@@ -36,7 +41,6 @@ if TYPE_CHECKING:
 
     from bunko.interfaces.http.parts import Part
     from bunko.interfaces.http.sessions import LoginLinks
-    from bunko.interfaces.tools.registry import ToolRegistry
     from bunko.settings.schema import ServeSection
 
 CLOSE_SECONDS = 5.0
@@ -117,8 +121,6 @@ def build_registry(
     shared: SharedOptions, toolsets: Sequence[str], read_only: bool, *, jobs_folder: Path | None = None
 ) -> ToolRegistry:
     """Return the tools of a server, which opens the library at the first call."""
-    from bunko.interfaces.tools.registry import ToolRegistry
-
     docs_dir = shared.library_paths().docs_dir
     return ToolRegistry(
         lambda: shared.open(read_only=read_only),
@@ -139,22 +141,18 @@ def resolve_options(shared: SharedOptions, toolsets: str | None, read_only: bool
 
 
 def _serve_stdio(registry: ToolRegistry) -> None:
-    import asyncio
-
-    from bunko.interfaces.mcp.stdio import serve_stdio
-
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, lambda *_: _exit_now(registry))
+
+        def exit_now(*_: object) -> None:
+            # A thread that waits for the next line on stdin would keep the process until that comes.
+            close_in_time(registry)
+            os._exit(INTERRUPTED_EXIT_CODE)
+
+        signal.signal(signal.SIGINT, exit_now)
     try:
         asyncio.run(serve_stdio(registry))
     except OSError as error:  # stdout, or the file that it is copied to
         raise OutputError(error.errno, error.strerror) from error
-
-
-def _exit_now(registry: ToolRegistry) -> None:
-    """End the process at Ctrl-C: a thread that waits for the next line on stdin would keep it until that comes."""
-    close_in_time(registry)
-    os._exit(INTERRUPTED_EXIT_CODE)
 
 
 def close_in_time(registry: ToolRegistry) -> None:
@@ -279,3 +277,84 @@ def run_worker(server: HttpServer, listener: socket.socket, host: str, shared_fo
         if error.hint:
             print_stderr(error.hint)
         sys.exit(1)
+
+
+_ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # addresses to listen on, and what a browser here calls them
+
+
+@click.command()
+@click.option("--no-open", is_flag=True, help="Print a link that works once, instead of opening the browser.")
+@click.option("--read-only", is_flag=True, help="Allow no change of the library, and do not refresh it.")
+@click.option("--host", metavar="HOST", help="Address to listen on. [127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Port. [8765, or a free one]")
+@click.option("--allow-remote", is_flag=True, help="Allow a --host that other machines can reach.")
+@shared_options
+def ui(
+    no_open: bool, read_only: bool, host: str | None, port: int | None, allow_remote: bool, shared: SharedOptions
+) -> None:
+    """Search and manage the library in your browser.
+
+    This starts a server for you alone and opens its page. The server also has the API and MCP, and ends with Ctrl-C.
+
+    \b
+    Example:
+      bunko ui
+      bunko ui --docs-dir ~/notes --read-only
+      bunko ui --no-open --port 9000
+    """
+    from bunko.interfaces.http.sessions import LoginLinks
+
+    shared.library_paths()  # reports a wrong folder before anything listens
+    settings = shared.load_settings().settings.serve
+    toolsets, read_only = resolve_options(shared, None, read_only)
+    server = HttpServer(shared, toolsets, read_only, enabled_parts(settings) | {"page", "api"})
+    host, links = host or settings.host, LoginLinks()
+    with ExitStack() as stack:
+        listener = stack.enter_context(listen(host, port, settings.port, allow_remote=allow_remote))
+        authority = _ANY_HOST.get(host) or (f"[{host}]" if ":" in host else host)
+        address = f"http://{authority}:{listener.getsockname()[1]}/"
+        print_stderr(f"The page is at {address}. Press Ctrl-C to stop.")
+        if no_open:
+            _print_link(address, links)
+        else:
+            folder = TemporaryFolder("bunko-ui-")
+            stack.callback(folder.cleanup)
+            # Other users of this machine see the arguments of programs, so the browser gets a file that only its
+            # user can read. The server does not wait for the browser.
+            file = folder.path / "bunko.html"
+            write_redirect(file, f"{address}login?token={links.create()}")
+
+            def open_file() -> None:
+                # Without a desktop there may be browsers for terminals, which would take this one.
+                names = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+                has_desktop = sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in names)
+                if not has_desktop or not webbrowser.open(file.as_uri()):
+                    print_stderr("There is no browser to open.")
+                    _print_link(address, links)
+
+            threading.Thread(target=open_file, name="bunko-browser", daemon=True).start()
+        server.serve_listener(listener, host, links=links)
+
+
+def listen(host: str, port: int | None, default_port: int, *, allow_remote: bool) -> socket.socket:
+    """Return a listening socket; without a named port, any free one will do if the usual one is taken."""
+    if port is not None:
+        return open_listening_socket(host, port, allow_remote=allow_remote)
+    try:
+        return open_listening_socket(host, default_port, allow_remote=allow_remote)
+    except SettingsError:
+        return open_listening_socket(host, 0, allow_remote=allow_remote)
+
+
+def _print_link(address: str, links: LoginLinks) -> None:
+    print_stderr(f"Open this link within a minute; it works once: {address}login?token={links.create()}")
+
+
+def write_redirect(file: Path, address: str) -> None:
+    """Write a page that leads to an address."""
+    link = html.escape(address)
+    file.write_text(
+        f'<!doctype html><meta charset="utf-8"><title>bunko</title>'
+        f'<meta http-equiv="refresh" content="0;url={link}"><a href="{link}">bunko</a>\n',
+        encoding="utf-8",
+    )

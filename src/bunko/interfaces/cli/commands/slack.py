@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import click
+import yaml
 
 from bunko.errors import BunkoError
 from bunko.interfaces.cli.command_group import CommandGroup
@@ -47,7 +48,12 @@ def command(context: click.Context, /, http: str | None, allow_remote: bool, sha
     """
     if context.invoked_subcommand is not None:
         return
-    address = None if http is None else _parse_address(http)
+    address = None
+    if http is not None:
+        host, _, port = http.rpartition(":")
+        if not port.isascii() or not port.isdigit() or int(port) > 65_535:
+            raise click.UsageError(f"--http is {http!r}, but it must be a port or HOST:PORT")
+        address = host.strip("[]") or _DEFAULT_HOST, int(port)
     with shared.open(create=shared.docs_dir is not None) as library, ExitStack() as stack:
         from bunko.interfaces.slack.bot import check_settings
 
@@ -55,7 +61,24 @@ def command(context: click.Context, /, http: str | None, allow_remote: bool, sha
         listener = None
         if address is not None:
             listener = stack.enter_context(open_listening_socket(*address, allow_remote=allow_remote))
-        _show_rights(library)
+        # Said at every start, so that no one shares more than they mean to.
+        entries, names = library.settings.slack.tools, [tool.name for tool in library.tools()]
+        if not entries:
+            print_stderr(
+                "Everyone in Slack who can write to the bot, also guests and connected organisations, may ask about"
+                f" every tool: {', '.join(names) or 'there are none yet'}"
+            )
+            print_stderr("Limit that with slack.tools.")
+        for channel in dict.fromkeys(parse_entry(entry)[0] for entry in entries):
+            rights = channel_rights(entries, channel)
+            tools = ", ".join(name for name in names if rights.can_read(name)) or "no tool"
+            if channel == EVERYWHERE:
+                print_stderr(f"In every channel and direct message, everyone may ask about: {tools}")
+            else:
+                print_stderr(f"In the channel {channel}, everyone may ask about: {tools}")
+        for name in dict.fromkeys(parse_entry(entry)[1] for entry in entries):
+            if name not in (ALL_TOOLS, *names):
+                print_stderr(f"slack.tools names {name!r}, which is no tool of the library.")
         _run(library, listener)
 
 
@@ -76,43 +99,13 @@ def manifest(url: str | None, as_json: bool) -> None:
     if as_json:
         print_json(build_manifest(address))
         return
-    import yaml
-
     click.echo(yaml.safe_dump(build_manifest(address), sort_keys=False, allow_unicode=True), nl=False)
-
-
-def _parse_address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise click.UsageError(f"--http is {text!r}, but it must be a port or HOST:PORT")
-    return host.strip("[]") or _DEFAULT_HOST, int(port)
-
-
-def _show_rights(library: Library) -> None:
-    """Say who may ask about which tools, so that nobody shares more than they mean to."""
-    entries, names = library.settings.slack.tools, [tool.name for tool in library.tools()]
-    if not entries:
-        print_stderr(
-            "Everyone in Slack who can write to the bot, also guests and connected organisations, may ask about every"
-            f" tool: {', '.join(names) or 'there are none yet'}"
-        )
-        print_stderr("Limit that with slack.tools.")
-    for channel in dict.fromkeys(parse_entry(entry)[0] for entry in entries):
-        rights = channel_rights(entries, channel)
-        tools = ", ".join(name for name in names if rights.can_read(name)) or "no tool"
-        if channel == EVERYWHERE:
-            print_stderr(f"In every channel and direct message, everyone may ask about: {tools}")
-        else:
-            print_stderr(f"In the channel {channel}, everyone may ask about: {tools}")
-    for name in dict.fromkeys(parse_entry(entry)[1] for entry in entries):
-        if name not in (ALL_TOOLS, *names):
-            print_stderr(f"slack.tools names {name!r}, which is no tool of the library.")
 
 
 def _run(library: Library, listener: socket.socket | None) -> None:
     """Run the bot until Ctrl-C or a request to end; what it has promised is answered after the next start."""
     from bunko.interfaces.chat.setup import load_list
-    from bunko.interfaces.cli.commands.chat_session import ask_about_servers
+    from bunko.interfaces.cli.commands.chat import ask_about_servers
     from bunko.interfaces.slack.bot import run_bot
 
     if library.settings.mcp.enabled and sys.stdin.isatty() and sys.stderr.isatty():

@@ -49,11 +49,7 @@ def command(name: str | None, page: int | None, page_size: int | None, shared: S
         else:
             result = library.tool_status(name, page=page or 1, page_size=page_size or _PAGE_SIZE)
         flags = shared.library_flags(library)
-    _print_status(result, flags, as_json=shared.as_json)
-
-
-def _print_status(result: LibraryStatus | ToolDetails, flags: str, *, as_json: bool) -> None:
-    if as_json:
+    if shared.as_json:
         print_json(LibraryFields.fill(result) if isinstance(result, LibraryStatus) else details_to_dict(result))
     elif is_terminal():
         if isinstance(result, LibraryStatus):

@@ -128,17 +128,36 @@ def command(context: click.Context, /, options: SweepOptions, shared: SharedOpti
       bunko sweep --grid chunk_size=100,200,400 --grid chunk_overlap=0,30 --measure mrr@10
       bunko sweep --corpus corpus.jsonl --queries queries.jsonl --qrels qrels.tsv --mode bm25
     """
-    _check_options(context, options)
+    # Reject options that cannot be combined, before anything is read.
+    corpus_options = [name for name in _CORPUS_OPTIONS if getattr(options, name) is not None]
+    if corpus_options and len(corpus_options) < len(_CORPUS_OPTIONS):
+        missing = next(name for name in _CORPUS_OPTIONS if getattr(options, name) is None)
+        raise click.UsageError(f"--{corpus_options[0]} requires --{missing}", context)
+    for name in ("dataset", "fixture"):
+        if corpus_options and getattr(options, name) is not None:
+            raise click.UsageError(f"--{name} cannot be used with --corpus", context)
     shared.configure_logging()
-    load_settings = _settings_loader(shared, options)
+    flags = chunk_size_overrides(options.chunk_size, options.chunk_overlap)
+    flags |= {"search.vector_weight": options.vector_weight, "search.similarity_threshold": options.threshold}
+
+    def load_settings(changes: Mapping[str, object]) -> Settings:
+        return shared.load_settings(flags | dict(changes)).settings
+
     depth = check_measure(options.measure)
     settings = load_settings({})
-    plan = _sweep_plan(options, settings, depth)
+    is_public = options.corpus is not None
+    grid, mode = _choose_grid(options, settings, is_public)
+    n_results = options.n_results or depth or (10 if is_public else 5)
+    plan = SweepPlan(grid, options.measure, mode, n_results, is_public, options.workers)
     for values in _index_settings(plan.grid):
         load_settings(values)  # rejects impossible settings before anything is read
-    judged_set = _load_judged_set(options, settings)
+    if options.corpus is not None and options.queries is not None and options.qrels is not None:
+        judged_set = files.load_public_set(options.corpus, options.queries, options.qrels)
+    else:
+        judged_set = files.find_judged_set(options.dataset, options.fixture, options.persist_dir, settings)
     output = options.output_dir or OUTPUT_DIR
-    previous_scores = _load_previous_scores(options.resume, output, judged_set, settings, plan)
+    fingerprint = sweep_fingerprint(judged_set, settings, plan)
+    previous_scores = load_scores(output / "sweep.json", fingerprint) if options.resume else None
     for notice in judged_set.notices:
         print_stderr(notice)
     print_stderr(
@@ -153,31 +172,6 @@ def command(context: click.Context, /, options: SweepOptions, shared: SharedOpti
         print_sweep(sweep)
     for path in paths:
         print_stderr(f"Wrote {path}")
-
-
-def _check_options(context: click.Context, options: SweepOptions) -> None:
-    """Reject options that cannot be combined, before anything is read."""
-    corpus_options = [name for name in _CORPUS_OPTIONS if getattr(options, name) is not None]
-    if corpus_options and len(corpus_options) < len(_CORPUS_OPTIONS):
-        missing = next(name for name in _CORPUS_OPTIONS if getattr(options, name) is None)
-        raise click.UsageError(f"--{corpus_options[0]} requires --{missing}", context)
-    for name in ("dataset", "fixture"):
-        if corpus_options and getattr(options, name) is not None:
-            raise click.UsageError(f"--{name} cannot be used with --corpus", context)
-
-
-def _settings_loader(shared: SharedOptions, options: SweepOptions) -> SettingsLoader:
-    """Return a function that loads the settings with the options of the command line and further changes."""
-    flags = chunk_size_overrides(options.chunk_size, options.chunk_overlap)
-    flags |= {"search.vector_weight": options.vector_weight, "search.similarity_threshold": options.threshold}
-    return lambda changes: shared.load_settings(flags | dict(changes)).settings
-
-
-def _sweep_plan(options: SweepOptions, settings: Settings, depth: int | None) -> SweepPlan:
-    is_public = options.corpus is not None
-    grid, mode = _choose_grid(options, settings, is_public)
-    n_results = options.n_results or depth or (10 if is_public else 5)
-    return SweepPlan(grid, options.measure, mode, n_results, is_public, options.workers)
 
 
 def _choose_grid(options: SweepOptions, settings: Settings, is_public: bool) -> tuple[Grid, Any]:
@@ -198,20 +192,6 @@ def _index_settings(grid: Grid) -> Iterator[dict[str, object]]:
         if flags and repr(flags) not in previous:
             previous.add(repr(flags))
             yield flags
-
-
-def _load_judged_set(options: SweepOptions, settings: Settings) -> JudgedSet:
-    if options.corpus is not None and options.queries is not None and options.qrels is not None:
-        return files.load_public_set(options.corpus, options.queries, options.qrels)
-    return files.find_judged_set(options.dataset, options.fixture, options.persist_dir, settings)
-
-
-def _load_previous_scores(
-    resume: bool, output: Path, judged_set: JudgedSet, settings: Settings, plan: SweepPlan
-) -> dict[str, PointScore] | None:
-    if not resume:
-        return None
-    return load_scores(output / "sweep.json", sweep_fingerprint(judged_set, settings, plan))
 
 
 def _run_sweep(

@@ -90,7 +90,21 @@ def ls(shared: SharedOptions) -> None:
     with shared.open(create=False) as library:
         tokens = library.tokens.all()
     if shared.as_json:
-        print_json({"tokens": [_to_dict(token) for token in tokens]})
+        print_json(
+            {
+                "tokens": [
+                    {
+                        "name": token.name,
+                        "read": list(token.rights.read),
+                        "write": list(token.rights.write),
+                        "created_at": token.created_at,
+                        "last_used_at": token.last_used_at,
+                        "expires_at": token.expires_at,
+                    }
+                    for token in tokens
+                ]
+            }
+        )
         return
     if not tokens:
         print_stderr("There are no tokens yet. Add one with: bunko token add NAME")
@@ -131,14 +145,3 @@ def _rights(token: Token) -> tuple[str, str]:
 def _times(token: Token) -> tuple[str, str, str]:
     expires = "expired" if is_expired(token) else token.expires_at or "never"
     return token.created_at, token.last_used_at or "never", expires
-
-
-def _to_dict(token: Token) -> dict[str, object]:
-    return {
-        "name": token.name,
-        "read": list(token.rights.read),
-        "write": list(token.rights.write),
-        "created_at": token.created_at,
-        "last_used_at": token.last_used_at,
-        "expires_at": token.expires_at,
-    }

@@ -36,6 +36,7 @@ from bunko.interfaces.cli.terminal.printing import (
 from bunko.interfaces.serialize_library import routing_to_dict, tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name
+from bunko.library.opening.open import remove_new_library_on_error
 from bunko.library.tools.assistant_names import assistant_name
 from bunko.messages import translate
 from bunko.runtime.observer import Observer
@@ -45,7 +46,7 @@ from bunko.types.tool_options import Extract, ToolOptions
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
-    from bunko.library.tools.routing import Route, RoutingReport
+    from bunko.library.tools.routing import RoutingReport
 
 _EXTRACT_CHOICE = click.Choice(["chunk", "section", "full"])
 _name_option = click.option(
@@ -118,8 +119,6 @@ def add(
     assert source_kind is not None
     if source is None and source_kind.root != "none":
         raise click.UsageError("Missing option '--source' / '-s'.")
-    from bunko.library.opening.open import remove_new_library_on_error
-
     with shared.open() as library, remove_new_library_on_error(library):
         check_tool_name(library, name)
         tool_options = library.options_with_chunker(
@@ -231,7 +230,13 @@ def delete(name: str, yes: bool, shared: SharedOptions) -> None:
             consequence = "its web pages are deleted too" if tool.kind == "web" else "only a pack can restore them"
             if tool.source:
                 consequence = f"the files in {tool.source} are kept"
-            _confirm(f"This deletes {counts} from the index; {consequence}. Delete {name}?")
+            try:
+                confirmed = confirm(f"This deletes {counts} from the index; {consequence}. Delete {name}?")
+            except click.Abort:  # Ctrl-C, or stdin is closed
+                click.echo(err=True)
+                raise click.ClickException("Nothing was deleted; use -y to delete without confirmation") from None
+            if not confirmed:
+                raise click.ClickException("Nothing was deleted")
         with record_command(library, "tool delete", tools=[tool.name]):
             library.delete_tool(name, observer=Observer(on_wait=print_stderr))
         print_result(shared, tool, f"Deleted {name}: {counts}.")
@@ -359,17 +364,6 @@ def check(shared: SharedOptions) -> None:
         sys.exit(1)
 
 
-def _confirm(question: str) -> None:
-    """Ask the user, and raise an error unless the answer is yes."""
-    try:
-        confirmed = confirm(question)
-    except click.Abort:  # Ctrl-C, or stdin is closed
-        click.echo(err=True)
-        raise click.ClickException("Nothing was deleted; use -y to delete without confirmation") from None
-    if not confirmed:
-        raise click.ClickException("Nothing was deleted")
-
-
 def _set_active(shared: SharedOptions, name: str, *, active: bool) -> None:
     with _open_library(shared) as library:
         with record_command(library, "tool enable" if active else "tool disable", tools=[name]):
@@ -404,7 +398,12 @@ def format_routing(routing: RoutingReport, flags: str = "") -> str:
     lines = []
     if routing.accuracy is not None:
         for route in routing.routes:
-            lines.append(f"{route.tool}: {translate(_format_share(route))}")
+            text = (
+                f"{route.share:.0%} of {route.questions} questions routed to it" if route.questions else "no questions"
+            )
+            counts = ((route.tied, "tied"), (route.unmatched, "without a match")) if route.questions else ()
+            details = ", ".join(f"{count} {label}" for count, label in counts if count)
+            lines.append(f"{route.tool}: {translate(f'{text} ({details})' if details else text)}")
             for other, count in route.lost_to.most_common():
                 lines.append(translate(f"  {count} routed to {other}: {'; '.join(route.examples[other])}"))
         lines.append(translate(_accuracy_summary(routing)))
@@ -441,22 +440,17 @@ def show_routing(routing: RoutingReport, flags: str = "") -> None:
         terminal.tables.print_message(_accuracy_summary(routing), "dim", console=console)
     for warning in routing.warnings:
         terminal.tables.print_message(warning.message, "yellow", console=console)
-        if len(warning.tools) == 2 and (examples := _misrouted_examples(routing, *warning.tools)):
+        examples: list[str] = []
+        if len(warning.tools) == 2:
+            tool, other = warning.tools
+            examples = next((route.examples.get(other, []) for route in routing.routes if route.tool == tool), [])
+        if examples:
             terminal.tables.print_message(f"  {translate('e.g.')} {'; '.join(examples)}", "dim", console=console)
         terminal.tables.print_message(f"  {warning.hint}", console=console)
     for name in routing.empty_tools:
         terminal.tables.print_message(_no_questions_message(name) + flags, "dim", console=console)
     if not routing.warnings:
         terminal.tables.print_message(_no_warnings_message(routing), "green", console=console)
-
-
-def _format_share(route: Route) -> str:
-    if not route.questions:
-        return "no questions"
-    text = f"{route.share:.0%} of {route.questions} questions routed to it"
-    counts = ((route.tied, "tied"), (route.unmatched, "without a match"))
-    details = [f"{count} {label}" for count, label in counts if count]
-    return f"{text} ({', '.join(details)})" if details else text
 
 
 def _accuracy_summary(routing: RoutingReport) -> str:
@@ -480,10 +474,3 @@ def _no_warnings_message(routing: RoutingReport) -> str:
     if not routing.routes:
         return "No active tools to check. Add one with bunko add, or enable one with bunko tool enable."
     return "An assistant can tell these tools apart." if len(routing.routes) > 1 else "The description is fine."
-
-
-def _misrouted_examples(routing: RoutingReport, tool: str, other: str) -> list[str]:
-    for route in routing.routes:
-        if route.tool == tool:
-            return route.examples.get(other, [])
-    return []

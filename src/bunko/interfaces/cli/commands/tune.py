@@ -47,7 +47,12 @@ def command(name: str | None, dry_run: bool, undo: bool, shared: SharedOptions) 
         if undo:
             removed = dict(tool.options.search)
             library.maintenance.set_search_settings(tool.name, {})
-            _print_removal(tool.name, removed, as_json=shared.as_json)
+            if shared.as_json:
+                print_json({"tool": tool.name, "removed": removed})
+            elif removed:
+                click.echo(replace_controls(f"Removed the search settings of {tool.name}: {format_settings(removed)}."))
+            else:
+                click.echo(replace_controls(f"{tool.name} has no search settings of its own."))
             return
         with show_evaluation_progress() as observer:
             tuning = tune_tool(library, tool.name, observer=observer)
@@ -58,15 +63,6 @@ def command(name: str | None, dry_run: bool, undo: bool, shared: SharedOptions) 
         print_json(tuning_to_dict(tuning, adopted=adopted))
     else:
         _print_tuning(tuning, adopted=adopted)
-
-
-def _print_removal(tool_name: str, removed: dict[str, object], *, as_json: bool) -> None:
-    if as_json:
-        print_json({"tool": tool_name, "removed": removed})
-    elif removed:
-        click.echo(replace_controls(f"Removed the search settings of {tool_name}: {format_settings(removed)}."))
-    else:
-        click.echo(replace_controls(f"{tool_name} has no search settings of its own."))
 
 
 def tuning_to_dict(tuning: Tuning, *, adopted: bool) -> dict[str, object]:

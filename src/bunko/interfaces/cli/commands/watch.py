@@ -20,7 +20,6 @@ from bunko.messages import translate, translate_reason
 
 if TYPE_CHECKING:
     from bunko.library.importing.watch import WatchEvent
-    from bunko.types import Report
 
 
 @click.command()
@@ -101,7 +100,17 @@ def _stop_on_signals() -> Iterator[_StopFlag]:
 def _print_event(event: WatchEvent, shared: SharedOptions) -> None:
     now = datetime.now().astimezone()
     if shared.as_json:
-        values = {"event": event.kind, "at": now.isoformat(timespec="seconds"), **_event_to_dict(event)}
+        texts = {"tool": event.tool, "message": event.message, "hint": event.hint}
+        fields: dict[str, object] = {key: value for key, value in texts.items() if value}
+        if event.kind == "watching":
+            fields["tools"] = [
+                {"name": watched.tool, "path": watched.path}
+                | ({"polled": watched.poll_reason} if watched.poll_reason else {})
+                for watched in event.watched_tools
+            ]
+        if event.report is not None:
+            fields |= report_to_dict(event.report)
+        values = {"event": event.kind, "at": now.isoformat(timespec="seconds"), **fields}
         click.echo(json_text(values))
         return
     lines = list(_event_lines(event))
@@ -112,20 +121,6 @@ def _print_event(event: WatchEvent, shared: SharedOptions) -> None:
     for line in lines:
         clock = f"{now:%H:%M:%S}"
         click.echo(f"{click.style(clock, dim=True) if is_terminal() else clock} {replace_controls(line)}")
-
-
-def _event_to_dict(event: WatchEvent) -> dict[str, object]:
-    texts = {"tool": event.tool, "message": event.message, "hint": event.hint}
-    fields: dict[str, object] = {key: value for key, value in texts.items() if value}
-    if event.kind == "watching":
-        fields["tools"] = [
-            {"name": watched.tool, "path": watched.path}
-            | ({"polled": watched.poll_reason} if watched.poll_reason else {})
-            for watched in event.watched_tools
-        ]
-    if event.report is not None:
-        fields |= report_to_dict(event.report)
-    return fields
 
 
 def _event_lines(event: WatchEvent) -> Iterator[str]:
@@ -141,20 +136,13 @@ def _event_lines(event: WatchEvent) -> Iterator[str]:
         yield translate("Stopped. Imported changes are kept.")
     else:
         tool = f"{event.tool}: " if event.tool else ""
-        text = _format_changes(event.report) if event.report else event.message
-        yield tool + _translate_event(text)
+        text = event.message
+        if event.report:
+            counts = {name: getattr(event.report, name) for name in ("added", "updated", "deleted", "moved")}
+            text = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+        # On one line; a problem of a document comes after its path.
+        path, colon, reason = text.partition(": ")
+        is_problem = colon and " " not in path and translate(reason) != reason
+        yield tool + (f"{path}: {translate_reason(reason)}" if is_problem else translate_reason(text))
         if event.hint:
             yield f"  {translate(event.hint)}"
-
-
-def _translate_event(text: str) -> str:
-    """Return what an event says on one line; a problem of a document comes after its path."""
-    path, colon, reason = text.partition(": ")
-    if colon and " " not in path and translate(reason) != reason:
-        return f"{path}: {translate_reason(reason)}"
-    return translate_reason(text)
-
-
-def _format_changes(report: Report) -> str:
-    counts = {name: getattr(report, name) for name in ("added", "updated", "deleted", "moved")}
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)

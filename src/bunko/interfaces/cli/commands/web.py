@@ -35,7 +35,7 @@ from bunko.runtime.observer import Observer
 if TYPE_CHECKING:
     from bunko.library.library import Library
     from bunko.library.rights.audit import AuditRecord
-    from bunko.library.web.collector import CollectResult, UnfinishedCrawl, WebToolStatus
+    from bunko.library.web.collector import CollectResult, WebToolStatus
 
 _MAX_PROBLEMS = 10
 _name_option = click.option(
@@ -313,27 +313,17 @@ def show_web_tools(tools: Sequence[WebToolStatus], flags: str) -> None:
     terminal.tables.show_table(columns, rows)
     for tool_status in tools:
         if tool_status.page_list:
-            _show_pages(tool_status, flags)
+            say("")
+            name, pages = shlex.quote(tool_status.tool.name), tool_status.page_list
+            terminal.tables.show_table(
+                (Column("page", min_width=40), Column("fetched", "keep"), Column("checked", "keep", 2)),
+                ([page.url, format_age(page.fetched_at), format_age(page.checked_at)] for page in pages[:_MAX_PAGES]),
+            )
+            if len(pages) > _MAX_PAGES:
+                say(f"… and {len(pages) - _MAX_PAGES} more; to list all: bunko ls -n {name}{flags}")
     for tool_status in tools:
         for line in web_remarks(tool_status, flags):
             print_stderr(line)
-
-
-def _show_pages(tool_status: WebToolStatus, flags: str) -> None:
-    """Show the first pages of a tool, and the command that lists all."""
-    name, pages = tool_status.tool.name, tool_status.page_list
-    columns = (
-        Column("page", min_width=40),
-        Column("fetched", "keep"),
-        Column("checked", "keep", 2),
-    )
-    say("")
-    terminal.tables.show_table(
-        columns,
-        ([page.url, format_age(page.fetched_at), format_age(page.checked_at)] for page in pages[:_MAX_PAGES]),
-    )
-    if len(pages) > _MAX_PAGES:
-        say(f"… and {len(pages) - _MAX_PAGES} more; to list all: bunko ls -n {shlex.quote(name)}{flags}")
 
 
 def list_pages(tool_status: WebToolStatus) -> list[dict[str, str]]:
@@ -355,7 +345,11 @@ def web_remarks(tool_status: WebToolStatus, flags: str) -> list[str]:
     remarks = []
     for crawl in tool_status.unfinished_crawls:
         pages = format_count(crawl.waiting_pages, "page")
-        command_line = f"{shlex.join(_crawl_arguments(crawl))} -n {shlex.quote(tool_status.tool.name)}{flags}"
+        rules = crawl.rules
+        arguments = ["bunko", "web", "crawl", crawl.url, *([rules["pattern"]] if rules.get("pattern") else [])]
+        arguments += ["--max-pages", str(rules.get("max_pages", 50)), "--depth", str(rules.get("depth", 1))]
+        arguments += ["--sitemap"] if rules.get("sitemap") else []
+        command_line = f"{shlex.join(arguments)} -n {shlex.quote(tool_status.tool.name)}{flags}"
         remarks.append(f"a crawl is unfinished, with {pages} to fetch; continue with: {command_line}")
     remarks += [
         f"{escape_controls(problem.uri)}: {translate_reason(problem.reason)}"
@@ -364,10 +358,3 @@ def web_remarks(tool_status: WebToolStatus, flags: str) -> list[str]:
     if len(tool_status.problems) > _MAX_LISTED_PROBLEMS:
         remarks.append(f"… and {len(tool_status.problems) - _MAX_LISTED_PROBLEMS} more; use --json to list all.")
     return remarks
-
-
-def _crawl_arguments(crawl: UnfinishedCrawl) -> list[str]:
-    rules = crawl.rules
-    arguments = ["bunko", "web", "crawl", crawl.url, *([rules["pattern"]] if rules.get("pattern") else [])]
-    arguments += ["--max-pages", str(rules.get("max_pages", 50)), "--depth", str(rules.get("depth", 1))]
-    return arguments + (["--sitemap"] if rules.get("sitemap") else [])

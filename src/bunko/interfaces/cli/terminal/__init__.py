@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from bunko.interfaces.cli.terminal import render as render
     from bunko.interfaces.cli.terminal import render_answer as render_answer
     from bunko.interfaces.cli.terminal import render_results as render_results
-    from bunko.interfaces.cli.terminal import rows as rows
     from bunko.interfaces.cli.terminal import tables as tables
 else:
-    _LAZY = ("finder", "progress_bars", "render", "render_answer", "render_results", "rows", "tables")
+    _LAZY = ("finder", "progress_bars", "render", "render_answer", "render_results", "tables")
 
     def __getattr__(name: str) -> ModuleType:
         if name not in _LAZY:

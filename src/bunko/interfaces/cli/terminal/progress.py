@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from bunko.interfaces.cli import terminal
@@ -37,7 +37,8 @@ def show_import_progress(label: str = "Importing") -> Iterator[Observer]:
     On Ctrl-C the last line says how many files are done: every reported batch is stored.
     """
     last: ImportProgress | None = None
-    display = terminal.progress_bars.import_bar(label) if _is_stderr_terminal() else _import_lines(label)
+    writer = progress_line_writer(print_stderr, time.monotonic, label)
+    display = terminal.progress_bars.import_bar(label) if _is_stderr_terminal() else nullcontext(writer)
 
     def report_progress(progress: ImportProgress) -> None:
         nonlocal last
@@ -131,15 +132,18 @@ def show_evaluation_progress() -> Iterator[Observer]:
 def show_download() -> Iterator[Callable[[str, int, int], None]]:
     """Show a bar for each file that is downloaded on a terminal, a line every few seconds in a pipe."""
     if not _is_stderr_terminal():
-        yield _download_lines()
+        last_write = time.monotonic()
+
+        def write_line(file: str, done: int, total: int) -> None:
+            nonlocal last_write
+            if time.monotonic() - last_write >= _SECONDS_BETWEEN_LINES:
+                last_write = time.monotonic()
+                print_stderr(f"{file}: {done / _MEGABYTE:.1f}/{total / _MEGABYTE:.1f} MB")
+
+        yield write_line
         return
     with terminal.progress_bars.step_bars(str, in_bytes=True) as update:
         yield update
-
-
-@contextmanager
-def _import_lines(label: str) -> Iterator[Callable[[ImportProgress], None]]:
-    yield progress_line_writer(print_stderr, time.monotonic, label)
 
 
 def progress_line_writer(
@@ -203,17 +207,5 @@ def step_line_writer(write: Callable[[str], None], clock: Callable[[], float]) -
         if clock() - last_write >= _SECONDS_BETWEEN_LINES:
             write(f"{translate(step)}: {done:,}/{total:,}")
             last_write = clock()
-
-    return update
-
-
-def _download_lines() -> Callable[[str, int, int], None]:
-    last_write = time.monotonic()
-
-    def update(file: str, done: int, total: int) -> None:
-        nonlocal last_write
-        if time.monotonic() - last_write >= _SECONDS_BETWEEN_LINES:
-            last_write = time.monotonic()
-            print_stderr(f"{file}: {done / _MEGABYTE:.1f}/{total / _MEGABYTE:.1f} MB")
 
     return update

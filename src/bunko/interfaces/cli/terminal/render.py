@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from bunko.interfaces.cli.terminal.columns import Column, display_path, format_age, local_time, number
 from bunko.interfaces.cli.terminal.printing import escape_controls
-from bunko.interfaces.cli.terminal.rows import cell_width
 from bunko.interfaces.cli.terminal.status_text import (
     embedder_usage,
     index_text,
@@ -26,7 +25,7 @@ from bunko.interfaces.cli.terminal.status_text import (
     tool_remarks,
     unused_lines,
 )
-from bunko.interfaces.cli.terminal.tables import new_console, plain_text, print_message, show_table
+from bunko.interfaces.cli.terminal.tables import cell_width, new_console, plain_text, print_message, show_table
 from bunko.interfaces.text import format_count, format_size
 from bunko.library.tools.assistant_names import shown_name
 from bunko.messages import translate
@@ -34,7 +33,7 @@ from bunko.messages import translate
 if TYPE_CHECKING:
     from bunko.library.admin.doctor import Finding
     from bunko.library.admin.model_status import ProviderStatus
-    from bunko.library.admin.status import LengthBin, LibraryStatus, ToolDetails, ToolStatus
+    from bunko.library.admin.status import LibraryStatus, ToolDetails, ToolStatus
     from bunko.types import Tool
     from bunko.types.records import ListedDocument
 
@@ -66,7 +65,20 @@ def show_status(status: LibraryStatus, flags: str = "") -> None:
         Column("source", "path", 4, min_width=16),
     )
     console.print()
-    show_table(columns, map(_status_row, status.tools), console=console)
+    rows = (
+        (
+            tool_status.tool.name,
+            _styled_state(tool_status),
+            f"{tool_status.totals.documents:,}",
+            f"{tool_status.totals.chunks:,}",
+            f"{tool_status.totals.vectors:,}",
+            format_size(tool_status.bytes),
+            format_age(last_import_text(tool_status)),
+            display_path(_translate_source(source_text(tool_status.tool))),
+        )
+        for tool_status in status.tools
+    )
+    show_table(columns, rows, console=console)
     console.print()
     print_message(f"{format_size(status.bytes + status.derived_bytes)} on disk", "dim", console=console)
     if status.index_location:
@@ -78,20 +90,6 @@ def show_status(status: LibraryStatus, flags: str = "") -> None:
     for tool_status in status.tools:
         for line in (*tool_remarks(tool_status, flags), *problem_summary(tool_status, flags)):
             print_message(f"{tool_status.tool.name}: {line}", "yellow", console=console)
-
-
-def _status_row(tool_status: ToolStatus) -> tuple[str | Text, ...]:
-    totals = tool_status.totals
-    return (
-        tool_status.tool.name,
-        _styled_state(tool_status),
-        f"{totals.documents:,}",
-        f"{totals.chunks:,}",
-        f"{totals.vectors:,}",
-        format_size(tool_status.bytes),
-        format_age(last_import_text(tool_status)),
-        display_path(_translate_source(source_text(tool_status.tool))),
-    )
 
 
 def _styled_state(tool_status: ToolStatus) -> Text:
@@ -114,7 +112,20 @@ def show_details(details: ToolDetails, flags: str = "") -> None:
     if details.chunk_lengths:
         console.print()
         print_message(f"chunk lengths: {length_summary(details)}", console=console)
-        console.print(_length_histogram(details.chunk_lengths.bins, ascii_only=console.options.ascii_only))
+        table = Table.grid(padding=(0, 1))
+        table.add_column(justify="right")
+        table.add_column(style="cyan", no_wrap=True)
+        table.add_column(justify="right")
+        highest = max(length_bin.count for length_bin in details.chunk_lengths.bins)
+        for length_bin in details.chunk_lengths.bins:
+            share = length_bin.count / highest
+            # The smallest part of a bar is an eighth; one chunk among many must not look like none.
+            cells, eighths = divmod(max(1 if share else 0, round(share * _MAX_BAR_CELLS * 8)), 8)
+            bar = "█" * cells + _EIGHTHS[eighths]
+            if console.options.ascii_only:
+                bar = "#" * max(1 if share else 0, round(share * _MAX_BAR_CELLS))
+            table.add_row(f"{length_bin.low:,}–{length_bin.high:,}", bar, f"{length_bin.count:,}")
+        console.print(table)
     columns = (
         Column("document", "path", min_width=20),
         Column("title", priority=2),
@@ -150,41 +161,18 @@ def _readable_facts(details: ToolDetails) -> Iterator[tuple[str, str]]:
         elif name == "source":
             yield name, display_path(_translate_source(value))
         elif name == "built with":  # all of it is in the JSON
-            yield "chunker", _chunker_text(details.status.tool.built.chunker or {})
+            chunker = details.status.tool.built.chunker or {}
+            kind = str(chunker.get("kind", "unknown"))
+            size, unit = (
+                chunker.get("size" if kind == "tokens" else "max_chars"),
+                "tokens" if kind == "tokens" else "characters",
+            )
+            yield "chunker", (translate(f"{kind}, at most {size:,} {unit} each") if isinstance(size, int) else kind)
         elif name == "changes":
             changed = [count for count in value.split(", ") if not count.startswith("0 ")]
             yield name, translate(", ".join(changed) or "none since the last import")
         else:
             yield name, value
-
-
-def _chunker_text(chunker: Mapping[str, Any]) -> str:
-    kind = str(chunker.get("kind", "unknown"))
-    size, unit = (
-        chunker.get("size" if kind == "tokens" else "max_chars"),
-        "tokens" if kind == "tokens" else "characters",
-    )
-    return translate(f"{kind}, at most {size:,} {unit} each") if isinstance(size, int) else kind
-
-
-def _length_histogram(bins: Sequence[LengthBin], *, ascii_only: bool) -> Table:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right")
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(justify="right")
-    highest = max(length_bin.count for length_bin in bins)
-    for length_bin in bins:
-        bar = _bar(length_bin.count / highest, ascii_only=ascii_only)
-        table.add_row(f"{length_bin.low:,}–{length_bin.high:,}", bar, f"{length_bin.count:,}")
-    return table
-
-
-def _bar(share: float, *, ascii_only: bool) -> str:
-    if ascii_only:
-        return "#" * max(1 if share else 0, round(share * _MAX_BAR_CELLS))
-    # The smallest part of a bar is an eighth; one chunk among many must not look like none.
-    cells, eighths = divmod(max(1 if share else 0, round(share * _MAX_BAR_CELLS * 8)), 8)
-    return "█" * cells + _EIGHTHS[eighths]
 
 
 def show_tools(tools: list[Tool]) -> None:
@@ -276,10 +264,16 @@ def show_providers(statuses: list[ProviderStatus]) -> None:
         Column("key", "keep", 4),
         Column("install", "keep", 5),
     )
+    states = {  # whether it is used, and whether it can be
+        (True, False): Text(translate("in use, not ready"), style="red"),
+        (False, False): Text(translate("not ready"), style="dim"),
+        (True, True): Text(translate("in use"), style="green"),
+        (False, True): Text(translate("ready")),
+    }
     rows = (
         (
             status.name,
-            _provider_state(status),
+            states[status.is_used, not status.unavailable_reason],
             "" if status.model.isdecimal() else status.model,  # the bundled model has only a version
             translate(status.description),
             status.key_name,
@@ -294,14 +288,6 @@ def show_providers(statuses: list[ProviderStatus]) -> None:
     for status in unavailable:
         reason = " ".join(translate(status.unavailable_reason).split())
         print_message(f"{status.name}: {reason}", "yellow" if status.is_used else "", console=console)
-
-
-def _provider_state(status: ProviderStatus) -> Text:
-    if status.unavailable_reason:
-        state, style = ("in use, not ready", "red") if status.is_used else ("not ready", "dim")
-    else:
-        state, style = ("in use", "green") if status.is_used else ("ready", "")
-    return Text(translate(state), style=style)
 
 
 def show_documents(documents: Sequence[tuple[Tool, ListedDocument]], count: str) -> None:

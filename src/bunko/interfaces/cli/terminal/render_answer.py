@@ -26,8 +26,15 @@ from bunko.interfaces.answers import (
 from bunko.interfaces.chat.answering import format_call
 from bunko.interfaces.chat.conversation import ChatEvents, Confirm
 from bunko.interfaces.cli.terminal.printing import escape_controls, is_terminal, replace_controls
-from bunko.interfaces.cli.terminal.rows import Row, cell_width, wrap_rows
-from bunko.interfaces.cli.terminal.tables import new_console, print_message, shorten_path, shorten_text
+from bunko.interfaces.cli.terminal.tables import (
+    Row,
+    cell_width,
+    new_console,
+    print_message,
+    shorten_path,
+    shorten_text,
+    wrap_rows,
+)
 from bunko.interfaces.result_fields import Tools, source_link
 from bunko.messages import translate
 
@@ -71,7 +78,17 @@ def show_sources(sources: Iterable[AnswerSource], tools: Tools, *, console: Cons
     """Show numbered sources, as links that open them."""
     console = console or new_console()
     for source in sources:
-        _show_source(console, source, tools)
+        number = f"[{source.number}] "
+        heading = shorten_text(
+            escape_controls(source.headings[-1] if source.headings else source.title), console.width // 3
+        )
+        room = console.width - len(number) - cell_width(heading) - 3
+        location = shorten_path(escape_controls(source.location), max(room, _MIN_LOCATION_CELLS))
+        link = source_link("" if source.server else source.tool, source.uri, tools)
+        row = Text.assemble((number, "bold"), (location, Style(bold=True, color="cyan", link=link or None)))
+        if heading:
+            row.append(f"   {heading}", "magenta")
+        console.print(row, no_wrap=True, overflow="ellipsis")
 
 
 def _paragraphs(sentences: list[CheckedSentence]) -> Iterator[Text]:
@@ -90,7 +107,13 @@ def _paragraphs(sentences: list[CheckedSentence]) -> Iterator[Text]:
         color = _STATUS_COLORS.get(sentence.status)
         style = Style(color=color, bold=is_heading or None)
         text, space, end = split_end(replace_controls(sentence.text))
-        _append_markdown(line, text, style)
+        # Append a sentence with its **strong words** in bold, but not those in code.
+        position = 0
+        for match in _INLINE_MARKDOWN.finditer(text) if not text.startswith(("```", "~~~")) else ():
+            line.append(text[position : match.start()], style)
+            line.append(match["strong"] or match[0], style + _BOLD if match["strong"] else style)
+            position = match.end()
+        line.append(text[position:], style)
         if marks := citation_marks(sentence):
             line.append(f"{space}{marks}", "cyan")
             space = " "
@@ -99,30 +122,6 @@ def _paragraphs(sentences: list[CheckedSentence]) -> Iterator[Text]:
         line.append(end, style)
     if line.plain.strip():
         yield line
-
-
-def _append_markdown(line: Text, text: str, style: Style) -> None:
-    """Append a sentence with its **strong words** in bold, but not those in code."""
-    position = 0
-    for match in _INLINE_MARKDOWN.finditer(text) if not text.startswith(("```", "~~~")) else ():
-        line.append(text[position : match.start()], style)
-        line.append(match["strong"] or match[0], style + _BOLD if match["strong"] else style)
-        position = match.end()
-    line.append(text[position:], style)
-
-
-def _show_source(console: Console, source: AnswerSource, tools: Tools) -> None:
-    number = f"[{source.number}] "
-    heading = shorten_text(
-        escape_controls(source.headings[-1] if source.headings else source.title), console.width // 3
-    )
-    room = console.width - len(number) - cell_width(heading) - 3
-    location = shorten_path(escape_controls(source.location), max(room, _MIN_LOCATION_CELLS))
-    link = source_link("" if source.server else source.tool, source.uri, tools)
-    row = Text.assemble((number, "bold"), (location, Style(bold=True, color="cyan", link=link or None)))
-    if heading:
-        row.append(f"   {heading}", "magenta")
-    console.print(row, no_wrap=True, overflow="ellipsis")
 
 
 _REFRESHES_PER_SECOND = 10

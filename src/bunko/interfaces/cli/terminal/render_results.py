@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,17 @@ from rich.text import Text
 
 from bunko.interfaces.cli.terminal.columns import format_age
 from bunko.interfaces.cli.terminal.printing import escape_controls, replace_controls
-from bunko.interfaces.cli.terminal.rows import best_window, cell_width, join_paragraphs, wrap_rows
-from bunko.interfaces.cli.terminal.tables import new_console, plain_text, print_message, shorten_path, shorten_text
+from bunko.interfaces.cli.terminal.tables import (
+    best_window,
+    cell_width,
+    join_paragraphs,
+    new_console,
+    plain_text,
+    print_message,
+    shorten_path,
+    shorten_text,
+    wrap_rows,
+)
 from bunko.interfaces.result_fields import (
     Tools,
     body_text,
@@ -28,7 +37,6 @@ from bunko.search.passages import PARTIAL_EXTRACTS, snippet_terms
 from bunko.text.snippets import TermMatch, find_matches, find_sentence
 
 if TYPE_CHECKING:
-    from bunko.interfaces.cli.terminal.rows import Row
     from bunko.library.searching.page import Page
     from bunko.search.paging import PageItem
     from bunko.text.snippets import SnippetTerms
@@ -171,12 +179,19 @@ class _View:
         if count is not None and len(rows) > count:
             if count < 1:
                 return []
-            shown = matches or _as_match(find_sentence(text, nearest_sentence(passage.hit)))
+            sentence = find_sentence(text, nearest_sentence(passage.hit))
+            shown = matches or ([TermMatch(*sentence, "")] if sentence else [])
             start = best_window(rows, shown, self.terms.weights, count)
             is_cut_before = is_cut_before or start > 0
             is_cut_after = is_cut_after or start + count < len(rows)
             rows = rows[start : start + count]
-        texts = [Text.assemble(" " * _INDENT, _highlight(text, row, matches)) for row in rows]
+        texts = []
+        for row in rows:
+            line = Text(text[row.start : row.end])
+            for match in matches:
+                if match.start < row.end and match.end > row.start:
+                    line.stylize(_MATCH_STYLE, max(0, match.start - row.start), match.end - row.start)
+            texts.append(Text.assemble(" " * _INDENT, line))
         if texts and is_cut_before:
             texts[0] = Text.assemble((f"{self.ellipsis:>{_INDENT - 1}} ", "dim"), texts[0][_INDENT:])
         if texts and is_cut_after:
@@ -199,15 +214,3 @@ class _View:
 
     def _indented(self, text: str, style: str) -> Text:
         return plain_text(" " * _INDENT + text, style)
-
-
-def _as_match(sentence: tuple[int, int] | None) -> list[TermMatch]:
-    return [TermMatch(*sentence, "")] if sentence else []
-
-
-def _highlight(text: str, row: Row, matches: Sequence[TermMatch]) -> Text:
-    line = Text(text[row.start : row.end])
-    for match in matches:
-        if match.start < row.end and match.end > row.start:
-            line.stylize(_MATCH_STYLE, max(0, match.start - row.start), match.end - row.start)
-    return line

@@ -28,7 +28,6 @@ from bunko.text.snippets import snippet_range
 if TYPE_CHECKING:
     from bunko.library.searching.page import Page
     from bunko.search.paging import PageItem
-    from bunko.text.snippets import SnippetTerms
 
 CSV_COLUMNS = ("rank", "score", "tool", "path", "location", "title", "date", "tags", "heading", "text")
 # A spreadsheet runs a cell that begins with one of these as a formula.
@@ -105,14 +104,11 @@ def to_markdown(page: Page, tools: Tools) -> str:
         label = f"{hit.title} ({hit.date[:10]})" if is_memo(hit, tools) and hit.title and hit.date else label
         address = link(hit, tools).replace("(", "%28").replace(")", "%29")
         name = f"[{_escape(label)}]({address})" if address else _escape(label)
-        lines.append(f"{rank}. {name} {_escape(location(item.passage))}: {_escape(_snippet(item, terms))}")
+        text = " ".join(body_text(item, titles=(hit.title,)).split())
+        start, end = snippet_range(text, terms, _LIST_CHARS, sentence=nearest_sentence(hit))
+        snippet = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+        lines.append(f"{rank}. {name} {_escape(location(item.passage))}: {_escape(snippet)}")
     return "\n".join(lines)
-
-
-def _snippet(item: PageItem, terms: SnippetTerms) -> str:
-    text = " ".join(body_text(item, titles=(item.passage.hit.title,)).split())
-    start, end = snippet_range(text, terms, _LIST_CHARS, sentence=nearest_sentence(item.passage.hit))
-    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
 
 def _path(item: PageItem, tools: Tools) -> str:

@@ -102,7 +102,13 @@ def details_lines(details: ToolDetails, flags: str = "") -> list[str]:
 
 def tool_facts(details: ToolDetails) -> list[tuple[str, str]]:
     """Return the facts about a tool as names and values."""
-    tool_status, tool = details.status, details.status.tool
+    tool_status, tool, storage = details.status, details.status.tool, details.status.storage
+    room = (
+        f"text {format_size(storage.text)}",
+        f"index {format_size(storage.index)}",
+        f"vectors {format_size(storage.vectors)}",
+        f"derived {format_size(tool_status.derived_bytes)}",
+    )
     facts = [
         ("tool", f"{tool.name} ({tool.kind}, {translate(state_text(tool_status))})"),
         ("description", tool.description or translate("none")),
@@ -111,7 +117,7 @@ def tool_facts(details: ToolDetails) -> list[tuple[str, str]]:
         ("created", tool.created_at or "unknown"),
         ("last import", last_import_text(tool_status)),
         ("contents", translate(contents_text(tool_status))),
-        ("size", translate(_format_storage(tool_status))),
+        ("size", translate(f"{format_size(tool_status.bytes)} ({', '.join(room)})")),
     ]
     if tool.is_built:
         built = ", ".join(
@@ -137,17 +143,6 @@ def embedding_text(tool_status: ToolStatus) -> str:
     dimension = tool_status.storage.dimension
     name = display_name(tool_status.tool.built.embedder or "none")
     return f"{name}, {dimension} dimensions" if dimension else name
-
-
-def _format_storage(tool_status: ToolStatus) -> str:
-    storage = tool_status.storage
-    parts = (
-        ("text", storage.text),
-        ("index", storage.index),
-        ("vectors", storage.vectors),
-        ("derived", tool_status.derived_bytes),
-    )
-    return f"{format_size(tool_status.bytes)} ({', '.join(f'{name} {format_size(size)}' for name, size in parts)})"
 
 
 def length_summary(details: ToolDetails) -> str:

@@ -1,10 +1,11 @@
-"""Show tables and messages that fit a terminal."""
+"""Show tables and messages that fit a terminal, where wide characters take two cells, and break texts into its rows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -14,8 +15,119 @@ from rich.text import Text
 from bunko.interfaces.cli.help_formatter import wrap_cells
 from bunko.interfaces.cli.terminal.columns import Column
 from bunko.interfaces.cli.terminal.printing import replace_controls
-from bunko.interfaces.cli.terminal.rows import cell_width
 from bunko.messages import language, translate
+from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.snippets import TermMatch
+
+# Characters of two cells: a row may end after each of them, as Japanese is written without spaces.
+_WIDE = (
+    "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6"
+    "\U0001f300-\U0001faff\U00020000-\U0003fffd"
+)
+# No row begins with one of the first or ends with one of the second.
+_CLOSING = (
+    "、。，．・：；？！ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ）〕］｝〉》」』】’”…‥"
+    + "\u3099\u309a\ufe0e\ufe0f\u200d"
+)
+_OPENING = "（〔［｛〈《「『【‘“"
+_PART = re.compile(rf"\s+|[{_OPENING}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}]+)[{_CLOSING}]*|.")
+_LINE = re.compile(r"[^\n]*\S[^\n]*")
+# The end of a line that was broken at a margin, within a sentence.
+_MARGIN_CELLS = 60
+_WRAPPED_LINE = re.compile(
+    rf"(?m)^(?![ \t|#>])[^\n]*?(?:(?P<latin>[\w,])\n(?=[a-z])|[{JAPANESE_CHARS}]\n(?=[{JAPANESE_CHARS}]))"
+)
+# A further match of a word adds little to a row that has it.
+_REPEAT_WEIGHT = 0.1
+
+
+class Row(NamedTuple):
+    """The range of a text that one row shows."""
+
+    start: int
+    end: int
+
+
+def cell_width(text: str) -> int:
+    """Return how many cells rich draws a text in."""
+    return Text(text).cell_len
+
+
+def join_paragraphs(text: str) -> str:
+    """Return a text without the line ends of sentences that were broken at a margin; the terminal has another one."""
+    if "```" in text or "~~~" in text:
+        return text
+    return _WRAPPED_LINE.sub(_join_line, text)
+
+
+def _join_line(match: re.Match[str]) -> str:
+    line = match[0][:-1]
+    if cell_width(line) < _MARGIN_CELLS:
+        return match[0]
+    return f"{line} " if match["latin"] else line
+
+
+def wrap_rows(text: str, width: int) -> list[Row]:
+    """Return the rows of a text; blank lines are left out, words are kept together if they fit."""
+    return [row for line in _LINE.finditer(text) for row in _wrap_line(text, line.start(), line.end(), width)]
+
+
+def _wrap_line(text: str, start: int, end: int, width: int) -> Iterator[Row]:
+    row_start, cells = start, 0
+    for part_start, part_end in _parts(text, start, end, width):
+        size = cell_width(text[part_start:part_end])
+        if cells + size > width and cells:
+            if text[row_start:part_start].strip():
+                yield _strip_row(text, row_start, part_start)
+            row_start, cells = part_start, 0
+            if text[part_start].isspace():
+                row_start = part_end
+                continue
+        cells += size
+    if text[row_start:end].strip():
+        yield _strip_row(text, row_start, end)
+
+
+def _parts(text: str, start: int, end: int, width: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges that stay together on a row; one wider than a row is divided."""
+    for part in _PART.finditer(text, start, end):
+        part_start = part.start()
+        if cell_width(part[0]) > width:
+            for position in range(part_start + 1, part.end()):
+                if cell_width(text[part_start : position + 1]) > width:
+                    yield part_start, position
+                    part_start = position
+        yield part_start, part.end()
+
+
+def _strip_row(text: str, start: int, end: int) -> Row:
+    return Row(start, start + len(text[start:end].rstrip()))
+
+
+def best_window(rows: Sequence[Row], matches: Sequence[TermMatch], weights: Mapping[str, float], count: int) -> int:
+    """Return the first of the `count` neighbouring rows that show most of the matches.
+
+    The rows begin with the text if they can, else one row before the first match.
+    """
+    last_start = max(0, len(rows) - count)
+    scores = [_score(rows[start : start + count], matches, weights) for start in range(last_start + 1)]
+    best = [start for start, score in enumerate(scores) if score > max(scores) - 1e-9]
+    if best[0] == 0:
+        return 0
+    # Of the first run of best windows, the last one begins with the first match.
+    run_end = next((start for start in best if start + 1 not in best), best[0])
+    return max(best[0], run_end - 1) if count > 1 else run_end
+
+
+def _score(rows: Sequence[Row], matches: Sequence[TermMatch], weights: Mapping[str, float]) -> float:
+    score, spellings = 0.0, set()
+    for match in matches:
+        if rows[0].start <= match.start and match.start < rows[-1].end:
+            weight = weights.get(match.spelling, 1.0)
+            score += weight * (_REPEAT_WEIGHT if match.spelling in spellings else 1.0)
+            spellings.add(match.spelling)
+    return score
+
 
 Cell = str | Text
 
@@ -40,7 +152,15 @@ def show_table(
     """Show a table that is no wider than the terminal; empty columns and those without room are left out."""
     console = console or new_console()
     columns = [replace(column, name=translate(column.name)) for column in columns]
-    cells = [[_make_cell(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
+    cells = [
+        [
+            cell
+            if isinstance(cell, Text)
+            else plain_text(cell if column.fit == "wrap" else " ".join(cell.splitlines()))
+            for cell, column in zip(row, columns, strict=True)
+        ]
+        for row in rows
+    ]
     widths = _column_widths(columns, cells, console.width)
     if title:
         console.print(plain_text(translate(title), "bold"))
@@ -60,12 +180,6 @@ def show_table(
     for row in cells:
         table.add_row(*(_fit_cell(row[index], column, width, ellipsis) for index, column, width in shown))
     console.print(table)
-
-
-def _make_cell(cell: Cell, column: Column) -> Text:
-    if isinstance(cell, Text):
-        return cell
-    return plain_text(cell if column.fit == "wrap" else " ".join(cell.splitlines()))
 
 
 def print_message(text: str, style: str = "", *, console: Console | None = None) -> None:
@@ -151,10 +265,7 @@ def shorten_path(path: str, width: int, ellipsis: str = _ELLIPSIS) -> str:
             shorter = separator.join([*parts[:start], ellipsis, *parts[end:]])
             if cell_width(shorter) <= width:
                 return shorter
-    return _cut_middle(parts[-1] or path, width, ellipsis)
-
-
-def _cut_middle(text: str, width: int, ellipsis: str) -> str:
+    text = parts[-1] or path
     # More of the end: it holds the ending and the line numbers.
     room = max(0, width - cell_width(ellipsis))
     head = _take_cells(text, room // 2)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bunko.errors import SettingsError
 from bunko.interfaces.tools.jobs import JOB_TOOL_NAME
 from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME, ToolDefinition
+from bunko.library.tools.assistant_names import choose_alias
 
 if TYPE_CHECKING:
     from bunko.library.library import Library
@@ -72,8 +73,6 @@ def reserved_names() -> frozenset[str]:
 
 def check_tool_name(library: Library | LibraryAccess, name: str) -> None:
     """Raise an error if a new tool of the library would have the name of a built-in tool."""
-    from bunko.library.tools.assistant_names import choose_alias
-
     tools = library.tools()
     if any(tool.name == name for tool in tools):
         return

@@ -9,10 +9,9 @@ from types import MappingProxyType
 from bunko.interfaces import serialize
 from bunko.interfaces.text import single_line
 from bunko.interfaces.tools import search_tool
-from bunko.interfaces.tools.answers import SEARCH_OUTPUT
 from bunko.interfaces.tools.jobs import BACKGROUND_PARAM
-from bunko.interfaces.tools.params import Param
-from bunko.interfaces.tools.tool import OBJECT, STRING, ToolCall, ToolDefinition, ToolReply, object_schema
+from bunko.interfaces.tools.search_tool import SEARCH_OUTPUT
+from bunko.interfaces.tools.tool import OBJECT, STRING, Param, ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.interfaces.tools.toolsets import Toolset, ToolsetContext
 from bunko.messages import join_sentences
 from bunko.runtime.observer import ImportProgress

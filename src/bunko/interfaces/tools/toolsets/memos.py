@@ -16,12 +16,12 @@ from bunko.interfaces.text import (
     wrap_excerpt,
 )
 from bunko.interfaces.tools import search_tool
-from bunko.interfaces.tools.answers import document_links
-from bunko.interfaces.tools.params import Param
+from bunko.interfaces.tools.search_tool import document_links
 from bunko.interfaces.tools.tool import (
     ARRAY,
     OBJECT,
     DocumentLink,
+    Param,
     ToolCall,
     ToolDefinition,
     ToolReply,
@@ -41,7 +41,6 @@ from bunko.types.records import Filter
 
 if TYPE_CHECKING:
     from bunko.library.searching.page import Page
-    from bunko.search.summaries import Summary
 
 _NO_MEMOS = "No memos for this query. Try other words."
 _NO_FILTERED_MEMOS = (
@@ -128,35 +127,6 @@ def _query_memos(call: ToolCall) -> ToolReply:
     has_memos = page.total_passages > 0
     heading = f"{format_count(page.total_passages, 'memo')}. {UNTRUSTED_NOTE}" if has_memos else no_results
     summary = page.summary if has_memos else None
-    text, structured = _query_text(page, heading, results, summary), _query_structure(page, results, summary)
-    return ToolReply(text, structured, document_links(page))
-
-
-def _filter_from(arguments: Mapping[str, Any]) -> Filter:
-    return Filter(
-        tags=parse_tags(f"{arguments['tag_filter']},") if arguments.get("tag_filter") else (),
-        since=arguments.get("since") or "",
-        until=arguments.get("until") or "",
-    )
-
-
-def _query_structure(page: Page, results: list[dict[str, Any]], summary: Summary | None) -> dict[str, Any]:
-    structured: dict[str, Any] = {"results": results, "total": page.total_passages}
-    structured |= {} if page.several_tools else tool_of_results(page)
-    structured["note"] = UNTRUSTED_NOTE
-    if page.rewritten_query:
-        structured["rewritten"] = page.rewritten_query
-    structured["truncated"] = bool(page.next_cursor)
-    if page.next_cursor:
-        structured["next_cursor"] = page.next_cursor
-    if summary:
-        structured["summary"] = _summary_to_dict(summary)
-    if page.notices:
-        structured["notices"] = page.notices
-    return structured
-
-
-def _query_text(page: Page, heading: str, results: list[dict[str, Any]], summary: Summary | None) -> str:
     mark = new_mark()
     blocks = [heading]
     if page.rewritten_query:
@@ -168,7 +138,28 @@ def _query_text(page: Page, heading: str, results: list[dict[str, Any]], summary
     blocks += [_memo_block(mark, number, memo) for number, memo in enumerate(results, page.first_number)]
     if page.next_cursor:
         blocks.append(more_results_hint(page.next_cursor))
-    return "\n\n".join([*blocks, *page.notices])
+    structured: dict[str, Any] = {"results": results, "total": page.total_passages}
+    structured |= {} if page.several_tools else tool_of_results(page)
+    structured["note"] = UNTRUSTED_NOTE
+    if page.rewritten_query:
+        structured["rewritten"] = page.rewritten_query
+    structured["truncated"] = bool(page.next_cursor)
+    if page.next_cursor:
+        structured["next_cursor"] = page.next_cursor
+    if summary:
+        text = json.dumps(SummaryFields.fill(summary), ensure_ascii=False)
+        structured["summary"] = json.loads(remove_hidden_chars(text))
+    if page.notices:
+        structured["notices"] = page.notices
+    return ToolReply("\n\n".join([*blocks, *page.notices]), structured, document_links(page))
+
+
+def _filter_from(arguments: Mapping[str, Any]) -> Filter:
+    return Filter(
+        tags=parse_tags(f"{arguments['tag_filter']},") if arguments.get("tag_filter") else (),
+        since=arguments.get("since") or "",
+        until=arguments.get("until") or "",
+    )
 
 
 def _list_tags(call: ToolCall) -> ToolReply:
@@ -247,13 +238,6 @@ def _memo_fields(uri: str, title: str, date: str, memo_tags: Sequence[str]) -> d
         "date": date,
         "tags": [display_label(tag) for tag in memo_tags[:MAX_TAGS]],
     }
-
-
-def _summary_to_dict(summary: Summary) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(
-        remove_hidden_chars(json.dumps(SummaryFields.fill(summary), ensure_ascii=False))
-    )
-    return result
 
 
 def _memo_block(mark: str, number: int, memo: dict[str, Any]) -> str:

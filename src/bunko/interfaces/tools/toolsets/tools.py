@@ -19,20 +19,9 @@ def _build_tools(context: ToolsetContext) -> list[ToolDefinition]:
     If the schemas of the search tools would be too long, only `search` is left, whose description lists the tools.
     """
     library_tools, top_k, subject = context.library_tools, folder.default_top_k(context), context.subject
-    search_tools = _search_tools([tool for tool in library_tools if tool.kind not in context.searched_kinds], top_k)
-    tool_choices = context.tool_choices
-    if search_tools and context.exceeds_schema_budget(search_tools):
-        subject += ": " + "; ".join(
-            f"{name} ({clean_description(tool.description)[:80]})"
-            for name, tool in zip(tool_choices, library_tools, strict=True)
-        )
-        search_tools = []
-    return [*folder.build_folder_tools(subject, top_k, tool_choices=tool_choices), *search_tools]
-
-
-def _search_tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[ToolDefinition]:
-    names = safe_names(library_tools)
-    return [
+    shown_tools = [tool for tool in library_tools if tool.kind not in context.searched_kinds]
+    names = safe_names(shown_tools)
+    search_tools = [
         ToolDefinition(
             names[tool.name],
             clean_name(tool.name),
@@ -48,8 +37,16 @@ def _search_tools(library_tools: Sequence[LibraryTool], top_k: int) -> list[Tool
             lambda call, name=tool.name: search_tool.search(call, name),  # type: ignore[misc]
             right="read",
         )
-        for tool in library_tools
+        for tool in shown_tools
     ]
+    tool_choices = context.tool_choices
+    if search_tools and context.exceeds_schema_budget(search_tools):
+        subject += ": " + "; ".join(
+            f"{name} ({clean_description(tool.description)[:80]})"
+            for name, tool in zip(tool_choices, library_tools, strict=True)
+        )
+        search_tools = []
+    return [*folder.build_folder_tools(subject, top_k, tool_choices=tool_choices), *search_tools]
 
 
 def _describe(tool: LibraryTool) -> str:

@@ -12,12 +12,12 @@ from bunko.errors import AccessDenied, AddressRefused, BunkoError, FetchFailed, 
 from bunko.interfaces.serialize import round_score, tool_of_results
 from bunko.interfaces.text import format_count, single_line
 from bunko.interfaces.tools import search_tool
-from bunko.interfaces.tools.answers import document_links
 from bunko.interfaces.tools.jobs import BACKGROUND_PARAM
-from bunko.interfaces.tools.params import Param
+from bunko.interfaces.tools.search_tool import document_links
 from bunko.interfaces.tools.tool import (
     ARRAY,
     OBJECT,
+    Param,
     ToolCall,
     ToolDefinition,
     ToolReply,
