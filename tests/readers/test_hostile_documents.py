@@ -24,10 +24,9 @@ from bunko.errors import SourceError
 from bunko.readers import notebook as notebook_reader
 from bunko.readers import pdf
 from bunko.readers.html import tree
-from bunko.readers.office import archive, docx, epub, pptx, xlsx
+from bunko.readers.office import docx, epub, package, pptx, xlsx
 from bunko.readers.office import docx as office_word
 from bunko.readers.office import epub as office_book
-from bunko.readers.pdf import process
 from tests.readers.pdf_files import build_pdf, write_pdf
 from tests.readers.zip_files import book, build_zip, fixture, paragraph, presentation, rels, word, workbook
 
@@ -95,7 +94,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_file_that_unpacks_to_far_more_is_stopped_halfway(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MAX_UNCOMPRESSED_BYTES", 3 << 20)
+    monkeypatch.setattr(package, "MAX_UNCOMPRESSED_BYTES", 3 << 20)
     data = BOMBS[kind](" " * (8 << 20))
     assert len(data) < 100_000
     with pytest.raises(SourceError, match="unpacks to more than 3 MB"):
@@ -103,7 +102,7 @@ def test_a_file_that_unpacks_to_far_more_is_stopped_halfway(kind: str, monkeypat
 
 
 def test_a_part_is_measured_while_it_is_unpacked_whatever_its_header_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MAX_UNCOMPRESSED_BYTES", 3 << 20)
+    monkeypatch.setattr(package, "MAX_UNCOMPRESSED_BYTES", 3 << 20)
     data = bytearray(word(paragraph(" " * (8 << 20))))
     for mark, offset in ((b"PK\x01\x02", 24), (b"PK\x03\x04", 22)):
         start = data.find(mark)
@@ -115,7 +114,7 @@ def test_a_part_is_measured_while_it_is_unpacked_whatever_its_header_says(monkey
 
 
 def test_a_file_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MAX_SECONDS", -1.0)
+    monkeypatch.setattr(package, "MAX_SECONDS", -1.0)
     with pytest.raises(SourceError, match="too slow"):
         docx.read(fixture("report.docx"))
 
@@ -148,7 +147,7 @@ CROWDED: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_a_file_with_more_parts_than_a_text_is_refused_by_their_number(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "MAX_SECONDS", 1e9)  # not by the time
+    monkeypatch.setattr(package, "MAX_SECONDS", 1e9)  # not by the time
     build, message = CROWDED[name]
     with pytest.raises(SourceError, match=message):
         readers.read(build(), name)
@@ -162,7 +161,7 @@ def test_a_file_with_more_parts_than_a_text_is_refused_by_their_number(
         (tree, "MAX_TAGS", "a.eml", lambda: MAIL_HEAD + b"<p>x</p>" * 30, "50 tags and attributes"),
         (office_book, "MAX_TAGS", "a.epub", lambda: book("<p>x</p>" * 30), "The e-book has more than 50 tags"),
         (office_word, "MAX_PARAGRAPHS", "a.docx", lambda: word(paragraph("x") * 51), "more than 50 paragraphs"),
-        (archive, "MAX_ELEMENTS", "a.docx", lambda: word("<w:r/>" * 51), "more than 50 XML elements"),
+        (package, "MAX_ELEMENTS", "a.docx", lambda: word("<w:r/>" * 51), "more than 50 XML elements"),
         (notebook_reader, "MAX_VALUES", "a.ipynb", lambda: notebook(30), "more than 50 values"),
     ],
 )
@@ -265,7 +264,7 @@ def test_text_after_megabytes_of_markup_is_read(markup: str) -> None:
 
 @pytest.mark.slow
 def test_what_follows_a_long_comment_is_held_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "PIECE_BYTES", 1 << 14)
+    monkeypatch.setattr(package, "PIECE_BYTES", 1 << 14)
     data = word(paragraph("before") + f"<!--{'x' * (1 << 18)}-->" + "<w:p/>" * 40_000)
     tracemalloc.start()
     try:
@@ -405,11 +404,11 @@ class TestPdf:
             pdf.read(data)
 
     def test_short_lines_count_as_lines(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        process.extractor.close()
-        monkeypatch.setattr(process, "MAX_CHARS", 1000)
+        pdf.extractor.close()
+        monkeypatch.setattr(pdf, "MAX_CHARS", 1000)
         with pytest.raises(SourceError, match="stopped at page 2 of 3"):
             pdf.read(build_pdf([[f"{number:02}" for number in range(20)]] * 3))
-        process.extractor.close()
+        pdf.extractor.close()
 
     @pytest.mark.slow
     @pytest.mark.skipif(sys.platform != "linux", reason="no limit of the memory of a process")

@@ -90,7 +90,7 @@ def _damaged_codec(data: bytes, mark: bytes) -> str:
 
     `mark` is the beginning of the file, which may be a byte order mark.
     """
-    from bunko.readers import legacy_encodings  # loaded only here, as for a whole file
+    from bunko.readers import encoding  # loaded only here, as for a whole file
 
     limits_by_codec = next(
         (limits for byte_order_mark, limits in _DAMAGE_LIMITS_BY_MARK.items() if mark.startswith(byte_order_mark)),
@@ -98,7 +98,7 @@ def _damaged_codec(data: bytes, mark: bytes) -> str:
     )
     for codec, max_share in limits_by_codec.items():
         text = decode_with_replacement(data, codec)
-        if text and text.count("\ufffd") <= max_share * len(text) and legacy_encodings.may_be(text, codec):
+        if text and text.count("\ufffd") <= max_share * len(text) and encoding.may_be(text, codec):
             return codec
     return ""
 

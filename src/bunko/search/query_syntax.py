@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 
 # Keyboards and input methods write straight, curly and full-width quotes.
 _QUOTES = '"“”＂'

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import PackageError
 from bunko.runtime.package_errors import check_outage, note_outage, outages, package_errors
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise, strip_accents
 from bunko_dictionary import FOLDER

@@ -1,4 +1,4 @@
-"""Compute the statistics of a search over some tools from those that the store keeps."""
+"""Compute the statistics of a search over some tools from those that the store keeps, and pack moments into few bytes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bunko.indexes.milvus.dimensions import KeyKind, chunk_dimensions, dimensions
+from bunko.indexes.moments import Moments
 from bunko.indexes.term_weights import term_idfs
 from bunko.protocols import Store
 from bunko.text import ngrams
@@ -76,3 +77,34 @@ class SearchStatistics:
 def dimension_of(key: int, kind: KeyKind) -> int:
     """Return the dimension of a key."""
     return int(dimensions(np.array([key], np.uint64), kind)[0])
+
+
+_COUNT_BYTES, _FLOAT_BYTES = 8, 4
+
+
+def pack_moments(moments: Moments | None) -> bytes:
+    """Encode moments; None becomes an empty string."""
+    if moments is None or not moments.count:
+        return b""
+    mean = moments.total / moments.count
+    # Centred first: the spread is what matters, and it is much smaller than the products.
+    covariance = moments.products / moments.count - np.outer(mean, mean)
+    numbers = np.concatenate((mean, covariance.ravel())).astype("<f4")
+    return moments.count.to_bytes(_COUNT_BYTES, "little") + numbers.tobytes()
+
+
+def unpack_moments(data: bytes) -> Moments | None:
+    """Decode moments."""
+    if not data:
+        return None
+    count = int.from_bytes(data[:_COUNT_BYTES], "little")
+    numbers = np.frombuffer(data, "<f4", offset=_COUNT_BYTES).astype(np.float64)
+    dimension = vector_size(data)
+    mean, covariance = numbers[:dimension], numbers[dimension:].reshape(dimension, dimension)
+    return Moments(count, mean * count, (covariance + np.outer(mean, mean)) * count)
+
+
+def vector_size(data: bytes) -> int:
+    """Return the dimension of the vectors, 0 if there are none."""
+    floats = max(len(data) - _COUNT_BYTES, 0) // _FLOAT_BYTES  # dimension + dimension²
+    return int((np.sqrt(1 + 4 * floats) - 1) / 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, urlsplit
 
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 
 # <https://example.com|label>, <@U012>, <#C012|general>, <!here>, <!subteam^S012|@team>
 _MARKUP = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")

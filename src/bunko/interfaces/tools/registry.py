@@ -16,7 +16,7 @@ from bunko.interfaces.tools.params import validate_arguments
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply
 from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_toolsets
 from bunko.library.rights.audit import local_caller
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.types.access import Caller
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
 from bunko.protocols import Store
+from bunko.runtime.activity import now
 from bunko.runtime.observer import NO_OBSERVER, Observer
-from bunko.runtime.timing import now
 from bunko.settings import Settings
 from bunko.types import Problem, Report, Tool
 from bunko.types.records import WebPage
@@ -109,7 +109,7 @@ class WebCollector:
 
         If the first page cannot be fetched, that is an error; failures of other pages are reported as problems.
         """
-        from bunko.sources.web.links import CrawlRules, LinkFilter
+        from bunko.sources.web.visit import CrawlRules, LinkFilter
 
         guard = self._build_guard()
         rules = CrawlRules(

@@ -10,7 +10,7 @@ import codecs
 import re
 
 from bunko.errors import SourceError
-from bunko.readers import encoding, legacy_encodings
+from bunko.readers import encoding
 
 _HEAD_BYTES = 4096  # bytes; the standard asks for 1024, but some pages begin with long comments
 _META_CHARSET = re.compile(rb"(?i)<meta[^>]{0,1000}?charset\s*=\s*[\"']?\s*([^\s\"'/>;]{1,40})")
@@ -59,7 +59,7 @@ def decode(data: bytes, charset: str = "") -> tuple[str, str]:
             text = _decode_strict(data, codec)
             if text is not None:
                 return text, codec
-    if declared == ("utf-8",) and legacy_encodings.looks_like_utf_8(data):
+    if declared == ("utf-8",) and encoding.looks_like_utf_8(data):
         return data.decode("utf-8", "replace"), "utf-8"
     # Unconfigured servers declare everything as Western, in which any bytes are valid.
     try:

@@ -9,14 +9,25 @@ from typing import TYPE_CHECKING
 
 from bunko.errors import SourceError
 from bunko.readers.html.blocks import escape_markdown
-from bunko.readers.office.archive import Archive
 from bunko.readers.office.number_formats import NumberKind, format_number, read_number_kinds
-from bunko.readers.office.package import attribute, child, children, document_text, local_name, main_part, relationships
+from bunko.readers.office.package import (
+    Archive,
+    attribute,
+    cell_text,
+    child,
+    children,
+    document_text,
+    iter_elements,
+    local_name,
+    main_part,
+    markdown_table,
+    parse_optional,
+    parse_part,
+    relationships,
+)
 from bunko.readers.office.pptx import attribute_id
-from bunko.readers.office.tables import cell_text, markdown_table
-from bunko.readers.office.xml import iter_elements, parse_optional, parse_part
 from bunko.readers.places import WORKBOOK, cells_heading
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

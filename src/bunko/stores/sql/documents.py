@@ -21,7 +21,7 @@ from bunko.stores.sql.database import (
     placeholders,
     retried,
 )
-from bunko.stores.sql.fact_cache import FactCache, FactsFile
+from bunko.stores.sql.facts import FactCache, FactsFile
 from bunko.stores.sql.scans import advance_version
 from bunko.stores.sql.totals import Counts, count_documents, keep_counts, read_counts
 from bunko.stores.sql.unused_vectors import release_vectors

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 from bunko.text.snippets import TermMatch
 
 # Characters of two cells: a row may end after each of them, as Japanese is written without spaces.
