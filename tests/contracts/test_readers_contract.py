@@ -76,8 +76,8 @@ def test_a_folder_imports_what_is_read_by_default() -> None:
 def test_finding_the_readers_loads_no_parser() -> None:
     heavy = {
         "selectolax", "pypdfium2", "yaml", "numpy", "importlib.metadata", "zipfile", "subprocess",
-        "xml.etree.ElementTree", "bunko.readers.html.blocks", "bunko.readers.office.docx", "bunko.readers.pdf",
-        "email", "json", "tree_sitter", "bunko.readers.definitions", "bunko.readers.mail",
+        "xml.etree.ElementTree", "bunko.readers.html.blocks", "bunko.readers.office.docx", "bunko.readers.pdf.layout",
+        "email", "json", "tree_sitter", "bunko.readers.definitions", "bunko.readers.mime",
     }  # fmt: skip
     code = (
         "import sys; from bunko import readers; readers.read(b'text', 'a.md'); readers.read(b'text', 'ChangeLog')\n"

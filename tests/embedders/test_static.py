@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from bunko.embedders import embed_and_check, static, subword_table
 from bunko.errors import EmbedderError
-from bunko.runtime.package_errors import find_package
+from bunko.runtime.packages import find_package
 from bunko.text.bridge import TABLE_PATH as BRIDGE
 from bunko.text.subwords import MODEL_PATH as PIECES
 

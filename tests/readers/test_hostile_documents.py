@@ -27,6 +27,7 @@ from bunko.readers.html import tree
 from bunko.readers.office import docx, epub, package, pptx, xlsx
 from bunko.readers.office import docx as office_word
 from bunko.readers.office import epub as office_book
+from bunko.readers.pdf import process
 from tests.readers.pdf_files import build_pdf, write_pdf
 from tests.readers.zip_files import book, build_zip, fixture, paragraph, presentation, rels, word, workbook
 
@@ -404,11 +405,11 @@ class TestPdf:
             pdf.read(data)
 
     def test_short_lines_count_as_lines(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        pdf.extractor.close()
-        monkeypatch.setattr(pdf, "MAX_CHARS", 1000)
+        process.extractor.close()
+        monkeypatch.setattr(process, "MAX_CHARS", 1000)
         with pytest.raises(SourceError, match="stopped at page 2 of 3"):
             pdf.read(build_pdf([[f"{number:02}" for number in range(20)]] * 3))
-        pdf.extractor.close()
+        process.extractor.close()
 
     @pytest.mark.slow
     @pytest.mark.skipif(sys.platform != "linux", reason="no limit of the memory of a process")

@@ -12,7 +12,7 @@ import pytest
 from bunko import chunkers, readers
 from bunko.errors import SourceError
 from bunko.readers import mail
-from bunko.readers.mail import decode_charset
+from bunko.readers.mime import decode_charset
 from bunko.types import Text
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "formats"

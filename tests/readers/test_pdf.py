@@ -17,7 +17,7 @@ from bunko import readers
 from bunko.chunkers import build
 from bunko.errors import SourceError, UnknownName
 from bunko.readers import pdf
-from bunko.readers.pdf import Line, markdown
+from bunko.readers.pdf import layout, process
 from bunko.runtime.installation import install_command
 from bunko.search.passages import extract_passages
 from tests.conftest import Opener
@@ -107,13 +107,14 @@ def test_vertical_text_is_read_in_lines_and_its_headings_are_known_by_their_size
 
 
 def test_a_page_that_begins_in_the_middle_of_a_section_names_it() -> None:
-    def page(number: int, top: str, size: float) -> list[Line]:
+    def page(number: int, top: str, size: float) -> list[layout.Line]:
         texts = [(top, size), *((f"{number}頁の本文の{line}行目です。", 10.0) for line in range(5))]
         return [
-            Line(text, size, 50, 700 - 20 * index, 300, 710 - 20 * index) for index, (text, size) in enumerate(texts)
+            layout.Line(text, size, 50, 700 - 20 * index, 300, 710 - 20 * index)
+            for index, (text, size) in enumerate(texts)
         ]
 
-    text = markdown([page(1, "請求の手順", 16), page(2, "つづきの文である。", 10)])
+    text = layout.markdown([page(1, "請求の手順", 16), page(2, "つづきの文である。", 10)])
     assert text.startswith("## Page 1\n\n### 請求の手順\n\n1頁の")
     assert "## Page 2: 請求の手順\n\nつづきの文である。" in text
 
@@ -155,8 +156,8 @@ def test_damage_makes_a_problem_or_less_text_but_nothing_else(position: int, dam
 
 @pytest.mark.slow
 def test_a_file_that_takes_too_long_is_a_problem_and_the_next_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    pdf.extractor.close()  # starting Python alone takes longer than this
-    monkeypatch.setattr(pdf, "MAX_SECONDS", 0.001)
+    process.extractor.close()  # starting Python alone takes longer than this
+    monkeypatch.setattr(process, "MAX_SECONDS", 0.001)
     with pytest.raises(SourceError, match="takes more than"):
         pdf.read(build_pdf([["本文"]]))
     monkeypatch.undo()
@@ -167,7 +168,7 @@ def test_a_file_that_takes_too_long_is_a_problem_and_the_next_one_is_read(monkey
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_crash_of_the_parser_costs_no_other_file() -> None:
     pdf.read(build_pdf([["本文"]]))
-    running = pdf.extractor.process
+    running = process.extractor.process
     assert running is not None
     os.kill(running.pid, signal.SIGKILL)
     running.wait()

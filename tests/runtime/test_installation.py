@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bunko.runtime.installation import install_command
-from bunko.runtime.package_errors import Package
+from bunko.runtime.packages import Package
 from tests.conftest import Run
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from bunko.interfaces.cli.main import COMMANDS, main
-from bunko.runtime.package_errors import CONSTRAINTS, Package, find_package, find_package_error, used_packages
+from bunko.runtime.package_errors import find_package_error
+from bunko.runtime.packages import CONSTRAINTS, Package, find_package, used_packages
 from tests.conftest import Run
 
 

@@ -1,4 +1,4 @@
-"""Walk through a folder: which files it has that are neither excluded nor ignored, with their sizes and times, and whether it is a vault."""
+"""Walk through a folder: which files it has that are neither excluded nor ignored, with their sizes and times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List stop words that occur in documents of every subject: English, Japanese, and common headings; weigh the words that say little."""
+"""List stop words of every subject, English and Japanese, and common headings; weigh words that say little."""
 
 from __future__ import annotations
 

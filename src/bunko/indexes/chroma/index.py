@@ -1,4 +1,4 @@
-"""Compose the embedded index, which answers words, with Chroma, which finds the nearest vectors, and keep its copies."""
+"""Compose the embedded index, which answers words, with Chroma, which finds the nearest vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute the statistics of a search over some tools from those that the store keeps, and pack moments into few bytes."""
+"""Compute the statistics of a search over some tools from those that the store keeps; pack moments."""
 
 from __future__ import annotations
 

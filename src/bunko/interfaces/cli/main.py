@@ -215,7 +215,8 @@ def _report(error: BaseException, arguments: list[str]) -> int:
         return INTERRUPTED_EXIT_CODE
     if isinstance(error, BrokenPipeError | OutputError):
         raise error
-    from bunko.runtime.package_errors import find_package_error, used_packages
+    from bunko.runtime.package_errors import find_package_error
+    from bunko.runtime.packages import used_packages
 
     packages = used_packages()
     wrong = next((package for package in packages if package.problem and not package.extra), None)

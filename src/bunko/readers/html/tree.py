@@ -1,4 +1,4 @@
-"""Build a tree of the visible content of a page that may be hostile, with boilerplate marked, and find the main text in it."""
+"""Build a tree of the visible content of a page, with boilerplate marked, and find the main text in it."""
 
 from __future__ import annotations
 

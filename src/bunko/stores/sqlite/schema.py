@@ -1,4 +1,4 @@
-"""Create the tables of a library in a file, migrate those of older versions, and refuse a file with anything else in it."""
+"""Create the tables of a library in a file, migrate older ones, and refuse a file with anything else in it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, replace_controls
 from bunko.library.admin.doctor import Finding
 from bunko.messages import translate
-from bunko.runtime.package_errors import outages, used_packages
+from bunko.runtime.package_errors import outages
+from bunko.runtime.packages import used_packages
 from bunko.version import __version__
 
 _STATE_LABELS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
