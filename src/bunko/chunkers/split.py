@@ -113,7 +113,15 @@ class _CutPoints:
         self.end = end
         self._lines = lines
         self._blocks = [block for block in blocks if not block.is_heading]
-        self._headings = _heading_ranges(lines, [block for block in blocks if block.is_heading])
+        headings = [block for block in blocks if block.is_heading]
+        ranges: list[tuple[int, int]] = []
+        for heading in headings:
+            text_start = _match_end(_BLANKS, lines, heading.end)
+            if ranges and ranges[-1][1] >= heading.start:
+                ranges[-1] = (ranges[-1][0], text_start)
+            else:
+                ranges.append((heading.start + 1, text_start))
+        self._headings = ranges
         atomic = [(block.start, block.end) for block in self._blocks]
         edges = [edge for block in atomic for edge in (block[0] - 1, block[1])]
         edges += [first - 2 for first, _ in self._headings]
@@ -182,18 +190,6 @@ def _last_border(borders: Sequence[int], low: int, high: int) -> int:
     """Return the last border from `low` to `high`, or 0 if there is none."""
     index = bisect_right(borders, high) - 1
     return borders[index] if index >= 0 and borders[index] >= low else 0
-
-
-def _heading_ranges(lines: str, headings: Sequence[Block]) -> list[tuple[int, int]]:
-    """Return the ranges in which a cut would part headings from the text under them, in order."""
-    ranges: list[tuple[int, int]] = []
-    for heading in headings:
-        text_start = _match_end(_BLANKS, lines, heading.end)
-        if ranges and ranges[-1][1] >= heading.start:
-            ranges[-1] = (ranges[-1][0], text_start)
-        else:
-            ranges.append((heading.start + 1, text_start))
-    return ranges
 
 
 def _partition_borders(borders: list[int], ranges: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:

@@ -14,9 +14,9 @@ from bunko.evaluation.dataset import JudgedDocument
 from bunko.library.library import Library
 from bunko.library.opening import open
 from bunko.library.opening.paths import paths_for_folder
-from bunko.runtime.activity import now
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.temporary_files import TemporaryFolder
+from bunko.runtime.timing import now
 from bunko.settings import Settings, all_settings
 from bunko.types import Text, Tool
 

@@ -13,7 +13,7 @@ from bunko.evaluation.baseline import BaselineVerdict
 from bunko.evaluation.compare import Comparison
 from bunko.evaluation.evaluate import Evaluation
 from bunko.evaluation.run import QueryResult, Run
-from bunko.runtime.activity import now
+from bunko.runtime.timing import now
 from bunko.text.labels import remove_hidden_chars
 from bunko.version import __version__
 

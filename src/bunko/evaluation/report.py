@@ -13,7 +13,7 @@ from bunko.evaluation.compare import Comparison
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.evaluate import Evaluation
 from bunko.evaluation.run import QueryResult, Run, means
-from bunko.runtime.activity import now
+from bunko.runtime.timing import now
 from bunko.version import __version__
 
 _PERCENTILES = (50, 90, 95, 99)

@@ -16,7 +16,7 @@ from bunko.embedders import embed_texts, vector_keys
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError
 from bunko.protocols import Embedder, EmbedderStats, RemoteEmbedder, Store
-from bunko.runtime.activity import timer
+from bunko.runtime.timing import timer
 from bunko.types.records import EmbeddingUsage, PreparedDocument
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from bunko.ingest.policy import ImportPolicy
 from bunko.ingest.prepare import EntryResult
 from bunko.ingest.preparer import LocalPreparer
 from bunko.protocols import Embedder, Scan, Source, Store
-from bunko.runtime.activity import timer
 from bunko.runtime.failpoints import reach_failpoint
 from bunko.runtime.observer import ImportProgress, Observer
+from bunko.runtime.timing import timer
 from bunko.types import ExcerptEntry, Problem, Report, Tool
 from bunko.types.records import PreparedDocument
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bunko.embedders import embed_and_check
 from bunko.errors import QueryError
 from bunko.protocols import Embedder, IndexView
-from bunko.runtime.activity import timer
+from bunko.runtime.timing import timer
 from bunko.search.query_analysis import QueryAnalysis
 from bunko.search.similarity import most_similar
 from bunko.text import ngrams

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 
 from bunko.protocols import DamagedIndex, Embedder, IndexView, Store
-from bunko.runtime.activity import timer
+from bunko.runtime.timing import timer
 from bunko.search.query_analysis import analyse_query
 from bunko.search.rank import RankedRow, rank_rows
 from bunko.search.request import MAX_HITS, RankRequest, Selection, clean_query

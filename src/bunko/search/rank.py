@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bunko.protocols import Embedder, IndexView
-from bunko.runtime.activity import timer
+from bunko.runtime.timing import timer
 from bunko.search import fusion
 from bunko.search.arms import Arms, FusedScores, embed_queries, highest_possible_score, rank_lexical, rank_semantic
 from bunko.search.explanations import explain_rows

@@ -11,7 +11,7 @@ from bunko.evaluation.compare import Difference
 from bunko.evaluation.report import markdown_table
 from bunko.evaluation.sweep.grid import PointValues, format_value
 from bunko.evaluation.sweep.result import PointResult, SweepResult
-from bunko.runtime.activity import now
+from bunko.runtime.timing import now
 from bunko.types.ranking import OPTIONS
 from bunko.version import __version__
 

@@ -26,8 +26,8 @@ from bunko.indexes.moments import Moments
 from bunko.indexes.options import ChromaOptions, EngineOptions
 from bunko.indexes.replica import EnginePause, Follower, Replay, Stamp, batches
 from bunko.protocols import Store
-from bunko.runtime.activity import timer
 from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.timing import timer
 from bunko.types.records import IndexState
 
 if TYPE_CHECKING:

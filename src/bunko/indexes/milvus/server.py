@@ -337,7 +337,9 @@ def open_client(options: MilvusOptions, *, is_file: bool) -> Any:
             "The index milvus needs the package pymilvus",
             hint=f"Install it: {install_command('milvus')}; or set index.kind to embedded.",
         ) from error
-    _silence_logs()
+    # pymilvus logs each failed request with its traceback; what went wrong is in our errors.
+    for name in ("pymilvus", *(key for key in logging.root.manager.loggerDict if key.startswith("pymilvus."))):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if not is_file:
         return MilvusClient(
             options.uri,
@@ -373,9 +375,3 @@ def close_client(client: Any, options: MilvusOptions, *, is_file: bool) -> None:
 
             # It would keep the file until the process ends.
             server_manager_instance.release_server(options.uri)
-
-
-def _silence_logs() -> None:
-    # pymilvus logs each failed request with its traceback; what went wrong is in our errors.
-    for name in ("pymilvus", *(key for key in logging.root.manager.loggerDict if key.startswith("pymilvus."))):
-        logging.getLogger(name).setLevel(logging.CRITICAL)

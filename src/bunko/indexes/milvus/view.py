@@ -16,7 +16,7 @@ from bunko.indexes.milvus.server import MAX_RESULTS
 from bunko.indexes.milvus.statistics import SearchStatistics, dimension_of
 from bunko.indexes.moments import Moments
 from bunko.indexes.term_weights import countable_terms, idf
-from bunko.runtime.activity import timer
+from bunko.runtime.timing import timer
 from bunko.types import SENTENCE_SCALE
 from bunko.types.records import EMPTY_RANKING, GRAM_WEIGHT, NearestRows, QueryTerm, Ranking, SentenceMatch
 

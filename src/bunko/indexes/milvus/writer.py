@@ -24,8 +24,8 @@ from bunko.indexes.milvus.statistics import pack_moments, unpack_moments, vector
 from bunko.indexes.moments import Moments
 from bunko.indexes.replica import Follower, batches
 from bunko.protocols import Store
-from bunko.runtime.activity import timer
 from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.timing import timer
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
 from bunko.types.records import StoredChunk, ToolStatistics

@@ -20,8 +20,8 @@ from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
 from bunko.library.tools.own_builds import load_own_build, save_own_build
 from bunko.protocols import Index, Store
-from bunko.runtime.activity import timer
 from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.timing import timer
 from bunko.search.request import tool_search_settings
 from bunko.sources import plugin_errors
 from bunko.types import Tool

@@ -14,7 +14,7 @@ from bunko.errors import SourceError
 from bunko.ingest.changes import find_changes
 from bunko.protocols import Index, Source, Store
 from bunko.readers import unavailable_readers
-from bunko.runtime.activity import now
+from bunko.runtime.timing import now
 from bunko.sources import plugin_errors
 from bunko.text.language import detect_language
 from bunko.types import Problem, Tool

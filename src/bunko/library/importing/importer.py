@@ -36,9 +36,10 @@ from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
 from bunko.protocols import Embedder, Index, Scan, Source, Store
 from bunko.readers import code
-from bunko.runtime.activity import now, reports_import
+from bunko.runtime.activity import reports_import
 from bunko.runtime.installation import install_command
 from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.timing import now
 from bunko.sources import plugin_errors
 from bunko.sources.gitignore import named_endings
 from bunko.types import Report, Text, Tool, ToolFailure

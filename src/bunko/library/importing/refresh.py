@@ -18,8 +18,8 @@ from bunko.library.importing.importer import Importer, SourceCheck
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools.build_config import ToolConfig
 from bunko.protocols import Store
-from bunko.runtime.activity import now, timer
 from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.timing import now, timer
 from bunko.sources import builtin_kind_names, find_kind, plugin_errors
 from bunko.types import Tool
 

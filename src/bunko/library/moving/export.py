@@ -14,8 +14,8 @@ from bunko.library.tools import catalog
 from bunko.library.tools.assistant_names import file_name
 from bunko.library.tools.build_config import ToolConfig, has_vectors
 from bunko.protocols import Store
-from bunko.runtime.activity import now
 from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.timing import now
 from bunko.types import Report, Tool
 from bunko.types.build_info import BuildInfo
 

@@ -28,8 +28,8 @@ from bunko.library.moving.settings_file import SettingsChange, plan_change
 from bunko.library.opening.paths import LibraryPaths, paths_for_file
 from bunko.library.tools import catalog
 from bunko.protocols import Index, MovingRows, Store
-from bunko.runtime.activity import now
 from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.timing import now
 from bunko.settings import LoadedSettings
 from bunko.types.records import StoreAddress, Totals
 

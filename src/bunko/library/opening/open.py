@@ -31,7 +31,7 @@ from bunko.library.opening.load_settings import (
 from bunko.library.opening.paths import DOCUMENTS_TOOL, LibraryPaths
 from bunko.library.tools.catalog import tools
 from bunko.protocols import Store
-from bunko.runtime.activity import now
+from bunko.runtime.timing import now
 from bunko.settings import Settings
 from bunko.types import Tool
 from bunko.types.records import StoreAddress

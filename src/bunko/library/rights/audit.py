@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError
 from bunko.protocols import Store
-from bunko.runtime.activity import now
+from bunko.runtime.timing import now
 from bunko.types import Report
 from bunko.types.access import AuditEntry, AuditResult, Caller, Via
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from bunko.errors import QueryError, SettingsError, UnknownName
 from bunko.library.tools.catalog import get_tool
 from bunko.protocols import Store
-from bunko.runtime.activity import now
+from bunko.runtime.timing import now
 from bunko.text.dates import resolve_date
 from bunko.text.normalise import normalise
 from bunko.types.access import ALL_TOOLS, Rights, Token

@@ -11,7 +11,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError
-from bunko.runtime.activity import timer
+from bunko.runtime.timing import timer
 from bunko.search.request import RankRequest, clean_query
 from bunko.search.selection import select_reranked
 from bunko.settings.schema import SearchSection

@@ -8,7 +8,7 @@ from bunko.errors import BunkoError
 from bunko.library.tools import catalog
 from bunko.library.tools.catalog import ToolNames
 from bunko.protocols import Store
-from bunko.runtime.activity import now
+from bunko.runtime.timing import now
 from bunko.search.request import MAX_QUERY_CHARS
 from bunko.text.normalise import escape_surrogates
 from bunko.types.records import LoggedSearch

@@ -19,7 +19,7 @@ from bunko.library.tools.assistant_names import (
     shown_name,
 )
 from bunko.protocols import Index, Store
-from bunko.runtime.activity import now
+from bunko.runtime.timing import now
 from bunko.sources import find_kind
 from bunko.text.labels import clean_label
 from bunko.types import Tool

@@ -15,8 +15,8 @@ from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
 from bunko.protocols import Store
-from bunko.runtime.activity import now
 from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.runtime.timing import now
 from bunko.settings import Settings
 from bunko.types import Problem, Report, Tool
 from bunko.types.records import WebPage

@@ -407,7 +407,16 @@ class Numbering:
             elif local_name(element) == "num":
                 shared_id = to_int(value(element, "abstractNumId"), 0)
                 shared_id = by_style.get(links.get(shared_id) or "-", shared_id)
-                overrides = _read_overrides(element, shared.get(shared_id, {}))
+                levels = shared.get(shared_id, {})
+                overrides: dict[int, _Level] = {}
+                for inner in element:
+                    if local_name(inner) != "lvlOverride":
+                        continue
+                    overrides |= _read_levels(inner)
+                    number = to_int(attribute(inner, "ilvl"), 0)
+                    level = overrides.get(number, levels.get(number))
+                    if level and value(inner, "startOverride"):
+                        overrides[number] = level._replace(start=to_int(value(inner, "startOverride"), 1))
                 list_id = to_int(attribute(element, "numId"), 0)
                 # A list with levels of its own counts for itself.
                 counters = -1 - list_id if overrides else shared_id
@@ -446,19 +455,6 @@ def _read_levels(element: Element) -> dict[int, _Level]:
         )
         for level in levels
     }
-
-
-def _read_overrides(element: Element, levels: dict[int, _Level]) -> dict[int, _Level]:
-    overrides: dict[int, _Level] = {}
-    for inner in element:
-        if local_name(inner) != "lvlOverride":
-            continue
-        overrides |= _read_levels(inner)
-        number = to_int(attribute(inner, "ilvl"), 0)
-        level = overrides.get(number, levels.get(number))
-        if level and value(inner, "startOverride"):
-            overrides[number] = level._replace(start=to_int(value(inner, "startOverride"), 1))
-    return overrides
 
 
 _KANJI_DIGITS = "〇一二三四五六七八九"

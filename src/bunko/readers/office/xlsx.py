@@ -123,7 +123,15 @@ def _read_sheet(workbook: _Workbook, name: str) -> _Sheet:
             continue
         stated = row.get("r", "")
         row_number = int(stated) if stated.isdecimal() and len(stated) < 8 else row_number + 1
-        texts = _row_texts(workbook, row)
+        texts: dict[int, str] = {}
+        column = 0
+        for cell in row:
+            reference = _REFERENCE.fullmatch(cell.get("r", ""))
+            column = _column_number(reference[1]) if reference else column + 1
+            if column > _MAX_COLUMNS:
+                break
+            if text := cell_text(remove_hidden_chars(_cell_value(workbook, cell))):
+                texts[column] = text
         if not texts:
             continue
         workbook.cells_left -= len(texts)
@@ -134,19 +142,6 @@ def _read_sheet(workbook: _Workbook, name: str) -> _Sheet:
         sheet.rows[row_number] = texts
     _fill_merged_cells(merges, sheet.rows)
     return sheet
-
-
-def _row_texts(workbook: _Workbook, row: Element) -> dict[int, str]:
-    texts: dict[int, str] = {}
-    column = 0
-    for cell in row:
-        reference = _REFERENCE.fullmatch(cell.get("r", ""))
-        column = _column_number(reference[1]) if reference else column + 1
-        if column > _MAX_COLUMNS:
-            break
-        if text := cell_text(remove_hidden_chars(_cell_value(workbook, cell))):
-            texts[column] = text
-    return texts
 
 
 def _cell_value(workbook: _Workbook, cell: Element) -> str:

@@ -20,8 +20,8 @@ from xml.etree import ElementTree
 
 from bunko.errors import AddressRefused, BunkoError, SourceError
 from bunko.protocols import Store
-from bunko.runtime.activity import now
 from bunko.runtime.observer import NO_OBSERVER, CrawlProgress, Observer
+from bunko.runtime.timing import now
 from bunko.sources.web.decompress import gunzip
 from bunko.sources.web.fetch import SITEMAP_TYPES
 from bunko.sources.web.pages import is_document, read_page

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import Any
 
 from bunko.protocols.rows import Digest, Key, Row, RowPage
 from bunko.stores.sql import database
@@ -50,7 +49,12 @@ class SqlRows:
         """Return the digest of the rows of a page, by the id of their tool, which is their first value."""
         digests: dict[int, Digest] = {}
         for row in page.rows:
-            digests[row[0]] = digests.get(row[0], Digest()) + Digest(1, _hash(row))
+            texts = repr([len(value) if type(value) is bytes else value for value in row])
+            digest = blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=16)
+            for value in row:
+                if type(value) is bytes:
+                    digest.update(value)
+            digests[row[0]] = digests.get(row[0], Digest()) + Digest(1, int.from_bytes(digest.digest(), "big"))
         return digests
 
     def last_key(self, table: str) -> Key:
@@ -224,12 +228,3 @@ def _put_tools(connection: Connection, page: RowPage) -> None:
     connection.executemany(
         f"{_insert_statement('tools')} ON CONFLICT (id) DO UPDATE SET {changes}", [row[1:] for row in page.rows]
     )
-
-
-def _hash(row: Sequence[Any]) -> int:
-    texts = repr([len(value) if type(value) is bytes else value for value in row])
-    digest = blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=16)
-    for value in row:
-        if type(value) is bytes:
-            digest.update(value)
-    return int.from_bytes(digest.digest(), "big")

@@ -30,9 +30,9 @@ from bunko.library.moving.pack.records import PackDamaged, PackRecord
 from bunko.library.tools.assistant_names import clean_name
 from bunko.library.tools.catalog import clean_description
 from bunko.protocols import Store
-from bunko.runtime.activity import now
 from bunko.runtime.failpoints import reach_failpoint
 from bunko.runtime.temporary_files import replace_file
+from bunko.runtime.timing import now
 from bunko.search.request import is_tool_search_setting
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
