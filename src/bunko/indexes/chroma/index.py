@@ -19,7 +19,7 @@ from bunko.indexes.chroma.client import (
     ChunkRecord,
     CollectionInfo,
 )
-from bunko.indexes.chroma.local import DamagedFiles
+from bunko.indexes.chroma.local import ChromaFiles, DamagedFiles
 from bunko.indexes.chroma.view import ChromaView, LocalMoments
 from bunko.indexes.embedded.index import EmbeddedIndex
 from bunko.indexes.moments import Moments
@@ -262,8 +262,6 @@ def build(store: Store, folder: Path | None, options: EngineOptions) -> ChromaIn
             "The index chroma needs a library in files, or a server",
             hint="Set storage.kind to sqlite, or chromadb.url to the URL of a Chroma server.",
         )
-    from bunko.indexes.chroma.local import ChromaFiles
-
     return ChromaIndex(store, folder, ChromaFiles(chroma.folder), chroma)
 
 

@@ -10,10 +10,9 @@ from bunko.runtime.observer import Observer
 from bunko.settings import Settings
 from bunko.sources.web.crawl import Crawler
 from bunko.sources.web.fetch import Fetcher
-from bunko.sources.web.pace import HostPacer
 from bunko.sources.web.robots import Robots
 from bunko.sources.web.safe_browsing import SafeBrowsing
-from bunko.sources.web.site_cache import SiteCache
+from bunko.sources.web.site_cache import HostPacer, SiteCache
 from bunko.sources.web.ssrf_guard import Guard
 from bunko.sources.web.visit import Visitor
 from bunko.types import Tool

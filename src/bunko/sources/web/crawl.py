@@ -22,8 +22,7 @@ from bunko.errors import AddressRefused, BunkoError, SourceError
 from bunko.protocols import Store
 from bunko.runtime.observer import NO_OBSERVER, CrawlProgress, Observer
 from bunko.runtime.timing import now
-from bunko.sources.web.decompress import gunzip
-from bunko.sources.web.fetch import SITEMAP_TYPES
+from bunko.sources.web.fetch import SITEMAP_TYPES, gunzip
 from bunko.sources.web.pages import is_document, read_page
 from bunko.sources.web.site_cache import SiteCache
 from bunko.sources.web.visit import (

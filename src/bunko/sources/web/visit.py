@@ -13,8 +13,8 @@ from typing import Protocol
 from bunko.errors import AddressRefused, BunkoError, FetchFailed, QueryError, SourceError
 from bunko.runtime.package_errors import find_package_error, package_errors
 from bunko.sources.web.fetch import FetchedPage, Fetcher
-from bunko.sources.web.pace import MAX_PAUSE_SECONDS, CrawlStopped, HostPacer
 from bunko.sources.web.pages import READABLE_TYPES, CrawlHints, is_document, is_empty, read_crawl_hints, read_page
+from bunko.sources.web.site_cache import MAX_PAUSE_SECONDS, CrawlStopped, HostPacer
 from bunko.sources.web.ssrf_guard import DEFAULT_PORTS, Guard, Target, display_url
 from bunko.types.records import WebPage
 
