@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from bunko.indexes.nearest_sentence import best_sentence
+from bunko.indexes.milvus.view import best_sentence
 from bunko.indexes.term_weights import countable_terms, idf, term_idfs
 from bunko.protocols import Store
 from bunko.text import ngrams

@@ -37,8 +37,7 @@ def test_a_provider_says_what_it_is_and_names_an_extra_that_exists(name: str) ->
 
 def test_every_module_declares_a_provider_or_is_a_helper() -> None:
     modules = {module.name for module in pkgutil.iter_modules(rerankers.__path__)}
-    assert modules > rerankers.HELPER_MODULES
-    assert modules - rerankers.HELPER_MODULES == set(PROVIDERS)
+    assert modules == set(PROVIDERS)
 
 
 def test_each_text_has_a_finite_score_and_the_better_one_a_higher(reranker: Reranker) -> None:

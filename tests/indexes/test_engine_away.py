@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.indexes import pause
+from bunko.indexes import replica
 from bunko.library.library import Library
 from bunko.library.opening.open import open_library
 from bunko.library.opening.paths import paths_for_folder
@@ -75,10 +75,10 @@ def test_searches_leave_it_alone_again_after_they_have_tried_again(
     library: Library, deaf: Deaf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library.import_(*TOOLS)
-    monkeypatch.setattr(pause, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(replica, "PAUSE_SECONDS", 0.0)
     library.import_(*TOOLS)
     tried = deaf.requests
-    monkeypatch.setattr(pause, "PAUSE_SECONDS", 60.0)
+    monkeypatch.setattr(replica, "PAUSE_SECONDS", 60.0)
     assert "so the library's own vectors were searched" in library.search("京都の寺").notices[0]
     assert deaf.requests > tried, "the pause is over"
     tried = deaf.requests

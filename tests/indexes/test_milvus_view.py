@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from bunko.indexes.milvus import chunks as milvus_chunks
-from bunko.indexes.milvus.accumulator import StatisticsAccumulator
 from bunko.indexes.milvus.chunks import ChunkReader
-from bunko.indexes.milvus.dimensions import chunk_dimensions, sparse_vector
-from bunko.indexes.milvus.packed_moments import unpack_moments
-from bunko.indexes.milvus.statistics import SearchStatistics
+from bunko.indexes.milvus.statistics import SearchStatistics, chunk_dimensions, sparse_vector, unpack_moments
 from bunko.indexes.milvus.view import MilvusView, SearchedCopy
+from bunko.indexes.milvus.writer import StatisticsAccumulator
 from bunko.protocols import Store
 from bunko.search.query_analysis import analyse_query
 from bunko.stores import memory

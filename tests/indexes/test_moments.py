@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bunko.indexes.milvus.packed_moments import dimension_of, pack_moments, unpack_moments
+from bunko.indexes.milvus.statistics import pack_moments, unpack_moments, vector_size
 from bunko.indexes.moments import Moments
 
 
@@ -22,7 +22,7 @@ def test_mean_and_spread_are_those_of_all_products(count: int) -> None:
     expected = pytest.approx((products.mean(), products.std()), abs=6e-5)
     assert Moments.of(vectors).mean_and_spread(query) == expected
     packed = pack_moments(Moments.of(vectors))
-    assert dimension_of(packed) == 32
+    assert vector_size(packed) == 32
     unpacked = unpack_moments(packed)
     assert unpacked is not None
     assert unpacked.count == count
@@ -38,4 +38,4 @@ def test_vectors_can_be_added_and_removed() -> None:
 
 def test_a_tool_of_256_dimensions_takes_256_kilobytes() -> None:
     assert len(pack_moments(Moments.of(unit_vectors(300, 256)))) == 8 + 4 * 256 + 4 * 256 * 256
-    assert (pack_moments(None), unpack_moments(b""), dimension_of(b"")) == (b"", None, 0)
+    assert (pack_moments(None), unpack_moments(b""), vector_size(b"")) == (b"", None, 0)

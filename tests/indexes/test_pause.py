@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bunko.errors import IndexFailure
-from bunko.indexes.pause import EnginePause
+from bunko.indexes.replica import EnginePause
 
 
 class Clock:

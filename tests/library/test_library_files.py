@@ -11,7 +11,7 @@ import pytest
 from bunko.errors import LibraryError, LibraryMismatch, SettingsError, SourceError
 from bunko.library.opening.open import open_library
 from bunko.library.opening.paths import locate_library
-from bunko.stores.sql import fact_cache
+from bunko.stores.sql import facts
 from bunko.types.records import Filter
 from tests.conftest import Opener
 from tests.library.test_library import counts, put
@@ -109,7 +109,7 @@ def test_a_library_that_was_moved_away_is_not_created_anew(tmp_path: Path, docs:
 def test_index_files_may_be_read_by_those_who_may_read_the_library(
     mode: int, docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fact_cache, "MIN_SAVED_DOCUMENTS", 1)
+    monkeypatch.setattr(facts, "MIN_SAVED_DOCUMENTS", 1)
     put(docs, "a.md", "京都")
     library = open_docs()
     library.paths.database.chmod(mode)

@@ -13,8 +13,8 @@ from bunko.errors import SourceError
 from bunko.ingest import watched
 from bunko.library.library import Library
 from bunko.protocols import Look
+from bunko.sources.events import FolderEvents
 from bunko.sources.folder import Folder
-from bunko.sources.inotify import FolderEvents
 from bunko.sources.walk import ignore_folder
 from tests.conftest import Opener
 from tests.library.test_library import TEXT, put

@@ -24,7 +24,7 @@ from bunko.errors import SourceError
 from bunko.readers import notebook as notebook_reader
 from bunko.readers import pdf
 from bunko.readers.html import tree
-from bunko.readers.office import archive, docx, epub, pptx, xlsx
+from bunko.readers.office import docx, epub, package, pptx, xlsx
 from bunko.readers.office import docx as office_word
 from bunko.readers.office import epub as office_book
 from bunko.readers.pdf import process
@@ -95,7 +95,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_file_that_unpacks_to_far_more_is_stopped_halfway(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MAX_UNCOMPRESSED_BYTES", 3 << 20)
+    monkeypatch.setattr(package, "MAX_UNCOMPRESSED_BYTES", 3 << 20)
     data = BOMBS[kind](" " * (8 << 20))
     assert len(data) < 100_000
     with pytest.raises(SourceError, match="unpacks to more than 3 MB"):
@@ -103,7 +103,7 @@ def test_a_file_that_unpacks_to_far_more_is_stopped_halfway(kind: str, monkeypat
 
 
 def test_a_part_is_measured_while_it_is_unpacked_whatever_its_header_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MAX_UNCOMPRESSED_BYTES", 3 << 20)
+    monkeypatch.setattr(package, "MAX_UNCOMPRESSED_BYTES", 3 << 20)
     data = bytearray(word(paragraph(" " * (8 << 20))))
     for mark, offset in ((b"PK\x01\x02", 24), (b"PK\x03\x04", 22)):
         start = data.find(mark)
@@ -115,7 +115,7 @@ def test_a_part_is_measured_while_it_is_unpacked_whatever_its_header_says(monkey
 
 
 def test_a_file_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MAX_SECONDS", -1.0)
+    monkeypatch.setattr(package, "MAX_SECONDS", -1.0)
     with pytest.raises(SourceError, match="too slow"):
         docx.read(fixture("report.docx"))
 
@@ -148,7 +148,7 @@ CROWDED: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_a_file_with_more_parts_than_a_text_is_refused_by_their_number(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "MAX_SECONDS", 1e9)  # not by the time
+    monkeypatch.setattr(package, "MAX_SECONDS", 1e9)  # not by the time
     build, message = CROWDED[name]
     with pytest.raises(SourceError, match=message):
         readers.read(build(), name)
@@ -162,7 +162,7 @@ def test_a_file_with_more_parts_than_a_text_is_refused_by_their_number(
         (tree, "MAX_TAGS", "a.eml", lambda: MAIL_HEAD + b"<p>x</p>" * 30, "50 tags and attributes"),
         (office_book, "MAX_TAGS", "a.epub", lambda: book("<p>x</p>" * 30), "The e-book has more than 50 tags"),
         (office_word, "MAX_PARAGRAPHS", "a.docx", lambda: word(paragraph("x") * 51), "more than 50 paragraphs"),
-        (archive, "MAX_ELEMENTS", "a.docx", lambda: word("<w:r/>" * 51), "more than 50 XML elements"),
+        (package, "MAX_ELEMENTS", "a.docx", lambda: word("<w:r/>" * 51), "more than 50 XML elements"),
         (notebook_reader, "MAX_VALUES", "a.ipynb", lambda: notebook(30), "more than 50 values"),
     ],
 )
@@ -265,7 +265,7 @@ def test_text_after_megabytes_of_markup_is_read(markup: str) -> None:
 
 @pytest.mark.slow
 def test_what_follows_a_long_comment_is_held_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "PIECE_BYTES", 1 << 14)
+    monkeypatch.setattr(package, "PIECE_BYTES", 1 << 14)
     data = word(paragraph("before") + f"<!--{'x' * (1 << 18)}-->" + "<w:p/>" * 40_000)
     tracemalloc.start()
     try:

@@ -15,7 +15,7 @@ from bunko import rerankers
 MODULE = '''\
 """Prefers long texts."""
 
-from bunko.rerankers.provider import RerankerProvider
+from bunko.rerankers import RerankerProvider
 
 
 class Longest:

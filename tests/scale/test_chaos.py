@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import IndexFailure, LibraryError
-from bunko.indexes import pause
+from bunko.indexes import replica
 from bunko.interfaces.cli.commands.search import NOTHING_FOUND_EXIT_CODE
 from bunko.library.library import Library
 from bunko.library.opening.open import open_library
@@ -90,7 +90,7 @@ def test_nothing_is_lost_or_half_visible_whatever_is_killed(
     postgres: PostgresServer, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(23)
-    monkeypatch.setattr(pause, "PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(replica, "PAUSE_SECONDS", 0.2)
     database, place = postgres.new_library(), ("--library", tmp_path / "importing")
     with milvus_server(tmp_path / "milvus") as milvus:
         index = {"BUNKO_INDEX_KIND": "milvus", "BUNKO_MILVUS_URI": f"http://127.0.0.1:{milvus.port}"}

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bunko import indexes, stores
-from bunko.indexes.chroma.file_guard import FileGuard
+from bunko.indexes.chroma.local import FileGuard
 from bunko.indexes.options import ChromaOptions, EngineOptions
 from bunko.protocols import Index, Store
 from bunko.types import Tool

@@ -18,9 +18,9 @@ from bunko.errors import LibraryError, LibraryUnreachable
 from bunko.library.opening.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.protocols import Store
+from bunko.stores.postgres import connection
 from bunko.stores.postgres import connection as connections
 from bunko.stores.postgres import database as databases
-from bunko.stores.postgres import waiting
 from bunko.types import Tool
 from bunko.types.records import DatabaseServer
 from tests.contracts.documents import prepared
@@ -97,7 +97,7 @@ def store(server: DatabaseServer, tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(connection, "SILENT_SECONDS", 0.3)
     monkeypatch.setattr(databases, "READ_RETRY_SECONDS", 0.1)
     monkeypatch.setitem(connections.TIMEOUTS, "connect_timeout", "2")  # libpq knows no shorter time
 

@@ -8,7 +8,7 @@ import pytest
 
 from bunko.search.query_analysis import analyse_query
 from bunko.text import bridge
-from bunko.text.light_words import WEIGHTS_PATH, query_weight
+from bunko.text.stopwords import WEIGHTS_PATH, query_weight
 from bunko.types.ranking import RankingOptions
 from tests.conftest import Opener, Run
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bunko.errors import QueryError
 from bunko.search.paging import Cursor, PageItem, build_page, check_cursor, parse_cursor, truncate_to_budget
 from bunko.search.passages import Passage, PassageLabel
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.token_count import estimate_tokens
 from bunko.types import Chunk, Hit
 

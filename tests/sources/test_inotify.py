@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.sources.inotify import FolderEvents
+from bunko.sources.events import FolderEvents
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 

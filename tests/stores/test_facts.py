@@ -17,7 +17,7 @@ from bunko import stores
 from bunko.errors import DiskFull
 from bunko.protocols import Store
 from bunko.stores.filters import effective_date
-from bunko.stores.sql import fact_cache
+from bunko.stores.sql import facts
 from bunko.stores.sqlite.connection import SqliteDatabase
 from bunko.types import SourceEntry, Tool
 from bunko.types.records import Filter
@@ -41,7 +41,7 @@ FILTERS = [
 
 @pytest.fixture(autouse=True)
 def _facts_of_few_documents_are_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fact_cache, "MIN_SAVED_DOCUMENTS", 1)
+    monkeypatch.setattr(facts, "MIN_SAVED_DOCUMENTS", 1)
 
 
 @pytest.fixture

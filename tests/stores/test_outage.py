@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bunko.errors import LibraryUnreachable
-from bunko.stores.postgres.outage import Outage
+from bunko.stores.postgres.database import Outage
 
 AWAY = LibraryUnreachable("The server does not answer", hint="Start it.")
 

@@ -37,7 +37,7 @@ def test_nothing_outside_the_stores_knows_the_files_of_sqlite() -> None:
     files = [path for path in PACKAGE.rglob("*.py") if not path.is_relative_to(PACKAGE / "stores")]
     assert len(files) > 100
     matches = {str(path): FILES_OF_SQLITE.findall(path.read_text(encoding="utf-8")) for path in files}
-    of_chroma = str(PACKAGE / "indexes" / "chroma" / "file_guard.py")  # which looks into Chroma's own database
+    of_chroma = str(PACKAGE / "indexes" / "chroma" / "local.py")  # which looks into Chroma's own database
     assert {name: words for name, words in matches.items() if words and name != of_chroma} == {}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from bunko.errors import LibraryError
 from bunko.stores import sqlite
-from bunko.stores.sqlite.readers import MAX_IDLE
+from bunko.stores.sqlite.connection import MAX_IDLE
 from bunko.stores.sqlite.store import Sqlite
 from bunko.types import Tool
 

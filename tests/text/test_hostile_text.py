@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from bunko.chunkers.merge import trim_blank_lines
+from bunko.chunkers.split import trim_blank_lines
 from bunko.chunkers.tables import markdown_tables
 from bunko.readers import outline, rst
-from bunko.readers.html.sanitize import sanitize_html
+from bunko.readers.html.tree import sanitize_html
 from bunko.text.nouns import plain_text
 from bunko.text.subwords import space_words
 

@@ -8,7 +8,7 @@ import pytest
 
 from bunko.errors import QueryError
 from bunko.runtime.observer import Observer
-from bunko.sources.web.links import matcher
+from bunko.sources.web.visit import matcher
 from tests.site import Answer, Asked, Reply, Site, text
 from tests.web.articles import Sites, WebLibrary, article, paths
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import AddressRefused, FetchFailed
-from bunko.sources.web.pace import HostPacer
-from bunko.sources.web.site_cache import SiteCache
+from bunko.sources.web.site_cache import HostPacer, SiteCache
 from bunko.stores import memory
 from bunko.stores.sqlite.store import Sqlite
 from tests.site import Answer, Asked, Reply, text

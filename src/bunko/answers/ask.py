@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from bunko.llm.summarize import remove_foreign_addresses
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.normalise import escape_surrogates
 from bunko.text.token_count import estimate_tokens
 from bunko.types.answers import AnswerSource

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from bunko.answers.quantities import Quantity
 from bunko.text import bridge
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 from bunko.text.romaji import fold_romaji
 
 MIN_TRANSLATION_WEIGHT = 0.2

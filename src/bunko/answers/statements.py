@@ -11,7 +11,7 @@ from bunko.answers import polarity
 from bunko.answers.clauses import Clause, Word
 from bunko.answers.quantities import extract_quantities, normalise_numbers
 from bunko.text import analyzer
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 from bunko.text.part_of_speech import parse_run
 from bunko.text.romaji import fold_romaji, kana_to_romaji
 

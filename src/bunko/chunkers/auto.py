@@ -27,16 +27,15 @@ class Auto:
             return self._whole.chunks(text)
         if has_headings(text.media_type):
             # A document with headings is more than its tables: they stay under their headings.
-            if _has_heading(text) or content_type(text.text[text.body_start :]) != "table":
+            outline = scan_outline(unify_line_ends(text.text), text.body_start, media_type=text.media_type)
+            if (
+                any(isinstance(block, Heading) for block in outline)
+                or content_type(text.text[text.body_start :]) != "table"
+            ):
                 return self._headings.chunks(text)
         elif content_type(text.text[text.body_start :]) != "table":
             return self._paragraphs.chunks(text)
         return self._tables.chunks(text)
-
-
-def _has_heading(text: Text) -> bool:
-    outline = scan_outline(unify_line_ends(text.text), text.body_start, media_type=text.media_type)
-    return any(isinstance(block, Heading) for block in outline)
 
 
 def build(headings: Headings, paragraphs: Paragraphs, tables: Tables, whole: WholeEntry) -> Auto:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from bunko.chunkers import merge
-from bunko.chunkers.merge import ChunkRange
-from bunko.chunkers.split import Block, split_range
+from bunko.chunkers import split
+from bunko.chunkers.split import Block, ChunkRange, split_range
 from bunko.chunkers.tables import markdown_tables
 from bunko.readers.outline import Heading, unify_line_ends
 from bunko.readers.outlines import scan_outline
@@ -32,15 +31,15 @@ class Headings:
 
     def __init__(self, max_chars: int, min_chars: int, levels: Sequence[int], overlap: int = 0) -> None:
         self._max_chars, self._overlap = max_chars, overlap
-        self._min_length = merge.min_length_pattern(min_chars)
+        self._min_length = split.min_length_pattern(min_chars)
         self._levels = frozenset(levels)
 
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the chunks in order."""
         lines = unify_line_ends(text.text)
         ranges = self._section_ranges(lines, self._sections(lines, text), text.media_type)
-        ranges = merge.join_excess_ranges(self._join_small_sections(lines, ranges), self._max_chars)
-        return merge.build_chunks(text.text, lines, ranges)
+        ranges = split.join_excess_ranges(self._join_small_sections(lines, ranges), self._max_chars)
+        return split.build_chunks(text.text, lines, ranges)
 
     def _sections(self, lines: str, text: Text) -> Iterator[_Section]:
         path: list[Heading] = []
@@ -69,7 +68,7 @@ class Headings:
 
     def _section_ranges(self, lines: str, sections: Iterable[_Section], media_type: str) -> Iterator[ChunkRange]:
         for section in sections:
-            start, end = merge.trim_blank_lines(lines, section.start, section.end)
+            start, end = split.trim_blank_lines(lines, section.start, section.end)
             if start >= end:
                 continue
             source = section.path[-1].source if section.path else ""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bunko.chunkers import merge
-from bunko.chunkers.merge import ChunkRange
-from bunko.chunkers.split import split_range
+from bunko.chunkers import split
+from bunko.chunkers.split import ChunkRange, split_range
 from bunko.readers.outline import unify_line_ends
 from bunko.types import Chunk, Text
 
@@ -19,18 +18,18 @@ class Paragraphs:
 
     def __init__(self, max_chars: int, min_chars: int, overlap: int = 0) -> None:
         self._max_chars, self._overlap = max_chars, overlap
-        self._min_length = merge.min_length_pattern(min_chars)
+        self._min_length = split.min_length_pattern(min_chars)
 
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the chunks in order."""
         lines = unify_line_ends(text.text)
-        ranges = merge.join_excess_ranges(self.chunk_ranges(lines, text.body_start, len(lines)), self._max_chars)
-        return merge.build_chunks(text.text, lines, ranges)
+        ranges = split.join_excess_ranges(self.chunk_ranges(lines, text.body_start, len(lines)), self._max_chars)
+        return split.build_chunks(text.text, lines, ranges)
 
     def chunk_ranges(self, lines: str, start: int, end: int) -> Iterator[ChunkRange]:
         """Yield the ranges of the chunks between two offsets."""
         # A short paragraph is most often a title or the start of a list, and belongs to the next one.
-        return merge.join_small_ranges(
+        return split.join_small_ranges(
             lines, self._paragraph_ranges(lines, start, end), self._max_chars, self._min_length
         )
 
@@ -41,7 +40,7 @@ class Paragraphs:
         yield from self._split_paragraph(lines, start, end)
 
     def _split_paragraph(self, lines: str, start: int, end: int) -> Iterator[ChunkRange]:
-        start, end = merge.trim_blank_lines(lines, start, end)
+        start, end = split.trim_blank_lines(lines, start, end)
         if end - start <= self._max_chars:
             if start < end:
                 yield ChunkRange(start, end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bunko.chunkers import merge
+from bunko.chunkers import split
 from bunko.chunkers.split import split_range
 from bunko.readers.outline import unify_line_ends
 from bunko.types import Chunk, Text
@@ -19,7 +19,7 @@ class Prose:
         """Return the chunks in order; each begins with the end of the previous one."""
         lines = unify_line_ends(text.text)
         parts = split_range(lines, text.body_start, len(lines), self._size, overlap=self._overlap)
-        return merge.build_chunks(text.text, lines, [merge.ChunkRange(part.start, part.end) for part in parts])
+        return split.build_chunks(text.text, lines, [split.ChunkRange(part.start, part.end) for part in parts])
 
 
 def build(size: int = 200, overlap: int = 30) -> Prose:

@@ -7,10 +7,9 @@ from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bunko.chunkers import merge
-from bunko.chunkers.merge import ChunkRange
+from bunko.chunkers import split
 from bunko.chunkers.paragraphs import Paragraphs
-from bunko.chunkers.split import split_range
+from bunko.chunkers.split import ChunkRange, split_range
 from bunko.readers.outline import unify_line_ends
 from bunko.types import Chunk, Text
 
@@ -92,8 +91,8 @@ class Tables:
     def chunks(self, text: Text) -> list[Chunk]:
         """Return the chunks in order; chunks of rows overlap by the neighbouring rows."""
         lines = unify_line_ends(text.text)
-        ranges = merge.join_excess_ranges(self._ranges(lines, text.body_start), self._max_chars)
-        return merge.build_chunks(text.text, lines, ranges)
+        ranges = split.join_excess_ranges(self._ranges(lines, text.body_start), self._max_chars)
+        return split.build_chunks(text.text, lines, ranges)
 
     def _ranges(self, lines: str, start: int) -> Iterator[ChunkRange]:
         for table in find_tables(lines, start, len(lines)):

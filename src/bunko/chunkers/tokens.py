@@ -7,10 +7,9 @@ from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bunko.chunkers import merge
+from bunko.chunkers import split
 from bunko.chunkers.detect import has_headings
-from bunko.chunkers.merge import ChunkRange
-from bunko.chunkers.split import safe_cut_offset
+from bunko.chunkers.split import ChunkRange, safe_cut_offset
 from bunko.readers.outline import Heading, unify_line_ends
 from bunko.readers.outlines import scan_outline
 from bunko.text.subwords import token_spans
@@ -51,14 +50,14 @@ class Tokens:
             start, end = (
                 safe_cut_offset(lines, token_starts[index], text.body_start, len(lines)) for index in (first, last)
             )
-            start, end = merge.trim_blank_lines(lines, start, end)
+            start, end = split.trim_blank_lines(lines, start, end)
             while next_row and next_row.start <= start:
                 row, next_row = next_row, next(headings, None)
             if start < end:
                 ranges.append(ChunkRange(start, end, row.source, row.path))
             if last == len(token_starts) - 1:
                 break
-        return merge.build_chunks(text.text, lines, ranges)
+        return split.build_chunks(text.text, lines, ranges)
 
 
 def _token_starts(lines: str, body_start: int) -> array[int]:

@@ -14,7 +14,7 @@ from bunko.evaluation.compare import Comparison
 from bunko.evaluation.evaluate import Evaluation
 from bunko.evaluation.run import QueryResult, Run
 from bunko.runtime.timing import now
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.version import __version__
 
 # A page with thousands of queries opens slowly and nobody reads it; report.json contains all of them.

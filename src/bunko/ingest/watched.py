@@ -10,8 +10,7 @@ from pathlib import Path
 
 from bunko.errors import SourceError
 from bunko.protocols import Look, Scan, Source, WatchableSource
-from bunko.sources.events import remote_file_system
-from bunko.sources.inotify import FolderEvents
+from bunko.sources.events import FolderEvents, remote_file_system
 from bunko.types import Fingerprint, Tool
 
 _log = logging.getLogger("bunko.ingest")

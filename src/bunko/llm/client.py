@@ -24,7 +24,7 @@ from bunko.runtime.remote import (
     strip_credentials,
     translate_openai_errors,
 )
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -11,7 +11,7 @@ from dataclasses import replace
 from bunko.llm.client import AnswerCache, ChatModel, describe_failure, is_nonsense
 from bunko.runtime.remote import RemoteFailure
 from bunko.search.summaries import Summary
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.normalise import escape_surrogates
 from bunko.types import Hit
 

@@ -13,7 +13,7 @@ import anyio.lowlevel
 from bunko.llm.client import ChatConnection
 from bunko.runtime.installation import install_command
 from bunko.runtime.remote import NOT_READY_STATUS, UNUSABLE_STATUS, RemoteFailure, translate_openai_errors
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.token_count import estimate_tokens
 
 if TYPE_CHECKING:

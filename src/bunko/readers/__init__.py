@@ -27,8 +27,7 @@ ENTRY_POINT_GROUP = "bunko.readers"
 # Modules that readers share, or that read entries for sources; the search for readers does not import them.
 HELPER_MODULES = frozenset({
     "changelog", "daily_notes", "definitions", "definitions_process", "encoding", "entry_head",
-    "entry_lines", "helper_process", "jsonl", "legacy_encodings", "line_stream", "memo", "mime", "outline",
-    "outlines", "places", "reader", "vault_notes",
+    "helper_process", "jsonl", "line_stream", "memo", "mime", "outline", "outlines", "places", "reader", "vault_notes",
 })  # fmt: skip
 _FALLBACK = "plain"
 # The `default_suffixes` of all readers in this package: a search needs them, but not the readers.

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator
 
 from bunko.readers.entry_head import (
     EntryHead,
+    EntryLines,
     parse_author_line,
     parse_dated_head,
     parse_day_head,
     parse_item_head,
 )
-from bunko.readers.entry_lines import EntryLines
 from bunko.readers.memo import MAX_ENTRY_CHARS, BadLine, Memo
 
 _MAX_HEADING_CHARS = 500  # characters; a longer line is a paragraph that happens to begin like a heading

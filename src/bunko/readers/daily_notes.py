@@ -16,8 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from bunko.readers import markdown
-from bunko.readers.entry_head import EntryHead, parse_dated_head
-from bunko.readers.entry_lines import EntryLines
+from bunko.readers.entry_head import EntryHead, EntryLines, parse_dated_head
 from bunko.readers.memo import BadLine, Memo
 from bunko.text.tags import parse_tags
 

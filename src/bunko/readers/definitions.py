@@ -183,7 +183,9 @@ def _definition(node: Node, data: bytes, first_row: int, *, is_group: bool) -> _
     name = _name_node(node)
     if name is None:
         return None
-    labels = [_plain_name(name, data)]
+    text = _node_text(name, data)
+    plain = "".join(_GENERICS.sub("", text).replace("*", "").split())
+    labels = [plain or "".join(text.split())]
     if (receiver := node.child_by_field_name("receiver")) is not None:
         match = _RECEIVER.search(_node_text(receiver, data))
         labels.insert(0, match[1] if match else "")
@@ -222,13 +224,6 @@ def _name_node(node: Node) -> Node | None:
 
 def _node_text(node: Node, data: bytes) -> str:
     return data[node.start_byte : min(node.end_byte, node.start_byte + _MAX_NAME_CHARS)].decode("utf-8", "replace")
-
-
-def _plain_name(node: Node, data: bytes) -> str:
-    """Return a name without pointers and type parameters."""
-    text = _node_text(node, data)
-    plain = "".join(_GENERICS.sub("", text).replace("*", "").split())
-    return plain or "".join(text.split())
 
 
 def _headings(text: str, definitions: Sequence[_Definition]) -> list[Heading]:

@@ -9,7 +9,7 @@ from io import IncrementalNewlineDecoder
 from typing import BinaryIO, NamedTuple
 
 from bunko.errors import SourceError
-from bunko.readers.encoding import decode
+from bunko.readers.encoding import decode, may_be
 from bunko.readers.memo import collapse_line_ends
 
 # Bytes that are read at once: a file up to this size is read in one block.
@@ -90,15 +90,13 @@ def _damaged_codec(data: bytes, mark: bytes) -> str:
 
     `mark` is the beginning of the file, which may be a byte order mark.
     """
-    from bunko.readers import legacy_encodings  # loaded only here, as for a whole file
-
     limits_by_codec = next(
         (limits for byte_order_mark, limits in _DAMAGE_LIMITS_BY_MARK.items() if mark.startswith(byte_order_mark)),
         _DAMAGE_LIMITS,
     )
     for codec, max_share in limits_by_codec.items():
         text = decode_with_replacement(data, codec)
-        if text and text.count("\ufffd") <= max_share * len(text) and legacy_encodings.may_be(text, codec):
+        if text and text.count("\ufffd") <= max_share * len(text) and may_be(text, codec):
             return codec
     return ""
 

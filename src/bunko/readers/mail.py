@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from bunko.errors import SourceError
 from bunko.readers.reader import Reader
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.tags import parse_tags
 from bunko.types import Text
 

@@ -11,7 +11,7 @@ from bunko.readers import markdown, outline
 from bunko.readers.encoding import decode
 from bunko.readers.reader import Reader
 from bunko.text.dates import iso_date
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.tags import parse_tags
 from bunko.types import Text
 

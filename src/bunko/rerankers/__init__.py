@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,16 +13,23 @@ from typing import TYPE_CHECKING
 
 from bunko.errors import ModelError, UnknownName
 from bunko.local_models.catalogue import find_model
-from bunko.rerankers.provider import RerankerProvider
 from bunko.runtime.plugins import iter_modules, load_plugin
 
 if TYPE_CHECKING:
     from bunko.protocols import Reranker
 
+
 DEFAULT_PROVIDER = "onnx"
 ENTRY_POINT_GROUP = "bunko.rerankers"
-# Modules that providers share; the search for providers does not import them.
-HELPER_MODULES = frozenset({"provider"})
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerProvider:
+    """A provider of rerankers; each module of `rerankers` that declares one as `PROVIDER` is found by its name."""
+
+    build: Callable[[str], Reranker]  # from the name of a model; an empty one means its default
+    extra: str = ""  # of bunko, with the packages it needs; empty if there is none
+    description: str = ""  # one line; empty: the first line of the module's docstring
 
 
 @cache
@@ -30,7 +37,7 @@ def builtin_providers() -> Mapping[str, RerankerProvider]:
     """Return the providers of this package by name."""
     return {
         name: provider
-        for name, module in iter_modules(sys.modules[__name__], HELPER_MODULES)
+        for name, module in iter_modules(sys.modules[__name__], ())
         if (provider := _declared_provider(module)) is not None
     }
 
@@ -61,7 +68,7 @@ def _is_path(name: str) -> bool:
 
 
 def _builtin(name: str) -> RerankerProvider | None:
-    if not name.isidentifier() or name in HELPER_MODULES or find_spec(f"{__name__}.{name}") is None:
+    if not name.isidentifier() or find_spec(f"{__name__}.{name}") is None:
         return None
     return _declared_provider(import_module(f"{__name__}.{name}"))
 

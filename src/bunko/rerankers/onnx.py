@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bunko.errors import ModelError
 from bunko.local_models import RUN_PACKAGES, missing_package
 from bunko.local_models.files import LocalModel
-from bunko.rerankers.provider import RerankerProvider
+from bunko.rerankers import RerankerProvider
 
 if TYPE_CHECKING:
     from bunko.local_models.onnx_model import OnnxModel

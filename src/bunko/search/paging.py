@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bunko.errors import QueryError
 from bunko.search.passages import Passage
 from bunko.search.request import MAX_HITS
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.sentences import sentence_ends
 from bunko.text.token_count import estimate_tokens, max_tokens
 

@@ -15,8 +15,7 @@ from bunko.readers.places import place_of
 from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.query_analysis import analyse_query
 from bunko.text import analyzer
-from bunko.text.hidden_chars import remove_hidden_chars
-from bunko.text.labels import is_author
+from bunko.text.labels import is_author, remove_hidden_chars
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, add_highlights, cut_offset, highlight_ranges, snippet_range
 from bunko.types import Hit, format_citation
 from bunko.types.records import StoredDocument

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from bunko.text import analyzer, bridge, ngrams
-from bunko.text.light_words import MAX_LIGHT_WEIGHT, query_weight
 from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise
+from bunko.text.stopwords import MAX_LIGHT_WEIGHT, query_weight
 from bunko.types.ranking import DEFAULT_RANKING, RankingOptions
 from bunko.types.records import GRAM_WEIGHT, QueryTerm
 

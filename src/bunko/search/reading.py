@@ -12,7 +12,7 @@ from bunko.readers.places import find_place, place_of
 from bunko.search.citations import Citation
 from bunko.search.paging import Cursor, check_cursor, parse_cursor, truncate_to_budget
 from bunko.search.passages import passage_hash
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.normalise import normalise
 from bunko.types import format_citation
 from bunko.types.records import StoredDocument

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bunko.errors import QueryError
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 from bunko.text.normalise import escape_surrogates, normalise
 from bunko.types import MODES, Mode
 from bunko.types.ranking import DEFAULT_RANKING, OPTIONS, OptionValue, RankingOption, RankingOptions

@@ -14,8 +14,7 @@ from math import log, sqrt
 from bunko.search.keyphrases import extract_phrases
 from bunko.search.passages import snippet_terms
 from bunko.text import analyzer, stopwords
-from bunko.text.characters import JAPANESE_CHARS
-from bunko.text.language import detect_language
+from bunko.text.language import JAPANESE_CHARS, detect_language
 from bunko.text.nouns import plain_text
 from bunko.text.sentences import LIST_MARKER, sentence_ranges
 from bunko.types import Hit

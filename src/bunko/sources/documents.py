@@ -15,7 +15,7 @@ from bunko.readers.memo import BadLine, Memo, limit_bad_lines
 from bunko.sources.entries import EntryFiles, ParsedFile
 from bunko.sources.folder import Folder
 from bunko.sources.kind import SourceSpec
-from bunko.sources.vaults import is_vault
+from bunko.sources.walk import is_vault
 from bunko.types import Fingerprint, SourceEntry, Text
 
 _MAILBOX_SUFFIX = ".mbox"

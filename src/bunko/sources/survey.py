@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from bunko.sources.vaults import is_vault_internal
-from bunko.sources.walk import MACHINE_FOLDERS
+from bunko.sources.walk import MACHINE_FOLDERS, is_vault_internal
 
 # A longer one, or one with blanks, is part of a name: "1. What we did".
 _ENDING = re.compile(r"\.\w{1,12}")

@@ -17,7 +17,6 @@ from bunko.errors import SourceError
 from bunko.readers import unavailable_readers
 from bunko.runtime.installation import install_command
 from bunko.sources.gitignore import PathPatterns, parse_patterns
-from bunko.sources.vaults import is_vault_internal
 from bunko.types import Problem
 
 # Folders that programs fill: if they are skipped, no document is missed.
@@ -344,3 +343,32 @@ def _root_error(root: Path, error: OSError) -> SourceError:
         f"The folder {root} cannot be read: {error.strerror}",
         hint="Check the path, that its disk is mounted, and that you have permission to list it.",
     )
+
+
+# What a program keeps for itself, by the name of its folder, and that of the folder above it where the name is common.
+_INTERNAL_FOLDERS = {
+    ".obsidian": "", ".trash": "",
+    "bak": "logseq", ".recycle": "logseq", "version-files": "logseq", ".logseq": "",
+}  # fmt: skip
+
+
+def is_vault_internal(uri: str) -> bool:
+    """Return whether a folder holds settings, backups or deleted notes of a vault."""
+    above, _, name = uri.rpartition("/")
+    parent = _INTERNAL_FOLDERS.get(name)
+    return parent is not None and (not parent or above == parent or above.endswith(f"/{parent}"))
+
+
+def is_vault(folder: Path) -> bool:
+    """Return whether a folder is a vault of Obsidian or a graph of Logseq."""
+    return bool(vault_program(folder))
+
+
+def vault_program(folder: Path) -> str:
+    """Return the program whose vault a folder is: Obsidian, Logseq, or an empty string."""
+    try:
+        if (folder / ".obsidian").is_dir():
+            return "Obsidian"
+        return "Logseq" if (folder / "logseq" / "config.edn").is_file() else ""
+    except OSError:
+        return ""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import PackageError
 from bunko.runtime.package_errors import check_outage, note_outage, outages, package_errors
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise, strip_accents
 from bunko_dictionary import FOLDER
@@ -118,7 +118,9 @@ def runs(text: str) -> list[str]:
 
 def terms(run: str) -> tuple[Term, ...]:
     """Return the terms of one run."""
-    return _japanese_terms(run) if _is_japanese(run) else _western_terms(run)
+    return (
+        tuple(term for line in parse(run) for term in _line_terms(line)) if _is_japanese(run) else _western_terms(run)
+    )
 
 
 def terms_by_word(run: str) -> list[tuple[Term, ...]]:
@@ -167,10 +169,6 @@ _JAPANESE_CHAR = re.compile(rf"[{JAPANESE_CHARS}]")
 
 def _is_japanese(run: str) -> bool:
     return run[0] >= "\u3005" and _JAPANESE_CHAR.match(run) is not None
-
-
-def _japanese_terms(run: str) -> tuple[Term, ...]:
-    return tuple(term for line in parse(run) for term in _line_terms(line))
 
 
 @lru_cache(20_000)  # particles, endings and common words are in most queries

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bunko.text.characters import HALF_WIDTH_KANA, JAPANESE_CHARS
+from bunko.text.language import HALF_WIDTH_KANA, JAPANESE_CHARS
 
 # The leading newline is a literal that the regex engine searches for at memory speed. A line that begins with a
 # full-width space begins a paragraph.

@@ -11,9 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bunko.text import analyzer, stopwords
-from bunko.text.characters import JAPANESE_CHARS
-from bunko.text.hidden_chars import remove_hidden_chars
-from bunko.text.labels import is_author
+from bunko.text.labels import is_author, remove_hidden_chars
+from bunko.text.language import JAPANESE_CHARS
 from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise
 from bunko.text.part_of_speech import parse_run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 from bunko.text.normalise import normalise, strip_accents
 from bunko.text.part_of_speech import parse_readings
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 
 _CLOSERS = r"""[)\]}"'”’»）」』】〉》〕］｝〟]*+"""
 # The leading character class lets the engine skip to the next candidate; look-behinds then distinguish them.

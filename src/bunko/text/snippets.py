@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bunko.text import analyzer
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 from bunko.text.line_joins import line_gaps
 from bunko.text.normalise import normalise
 from bunko.text.part_of_speech import parse_run

@@ -12,14 +12,12 @@ from bunko.indexes.embedded.index import EmbeddedIndex
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.indexes.milvus.chunks import ChunkReader, ScoredChunk
 from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
-from bunko.indexes.milvus.packed_moments import unpack_moments
 from bunko.indexes.milvus.server import MilvusServer
-from bunko.indexes.milvus.statistics import SearchStatistics
+from bunko.indexes.milvus.statistics import SearchStatistics, unpack_moments
 from bunko.indexes.milvus.view import MilvusView, PendingChunks, SearchedCopy
 from bunko.indexes.milvus.writer import CopyWriter
 from bunko.indexes.options import EngineOptions, MilvusOptions
-from bunko.indexes.pause import EnginePause
-from bunko.indexes.replica import Follower, Replay
+from bunko.indexes.replica import EnginePause, Follower, Replay
 from bunko.protocols import IndexView, Store
 from bunko.types.records import IndexState, ToolStatistics
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import secrets
 import threading
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 from bunko.errors import IndexFailure, SettingsError
-from bunko.indexes.milvus.clients import close_client, open_client
 from bunko.indexes.options import MilvusOptions
 from bunko.runtime.installation import install_command
 from bunko.runtime.remote import strip_credentials
@@ -315,3 +320,58 @@ def _rpc_cause(error: Exception) -> Exception:
 def _rpc_status(error: Exception) -> str:
     """Return the status of an error of gRPC, such as StatusCode.UNAVAILABLE; an empty string for other errors."""
     return str(error.code()) if type(error).__module__.startswith("grpc") and hasattr(error, "code") else ""
+
+
+# A process can open a file once, and pymilvus closes it for all clients.
+_clients: dict[str, Any] = {}
+_users: Counter[str] = Counter()
+_lock = threading.Lock()
+
+
+def open_client(options: MilvusOptions, *, is_file: bool) -> Any:
+    """Return a client that is connected."""
+    try:
+        from pymilvus import MilvusClient
+    except ImportError as error:
+        raise IndexFailure(
+            "The index milvus needs the package pymilvus",
+            hint=f"Install it: {install_command('milvus')}; or set index.kind to embedded.",
+        ) from error
+    # pymilvus logs each failed request with its traceback; what went wrong is in our errors.
+    for name in ("pymilvus", *(key for key in logging.root.manager.loggerDict if key.startswith("pymilvus."))):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    if not is_file:
+        return MilvusClient(
+            options.uri,
+            token=options.token,
+            db_name=options.database,
+            timeout=options.timeout,
+            alias=f"bunko-{secrets.token_hex(8)}",  # else pymilvus shares a connection, and closes it for all
+        )
+    Path(options.uri).parent.mkdir(parents=True, exist_ok=True)
+    with _lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of packages that Milvus Lite imports
+        if options.uri not in _clients:
+            _clients[options.uri] = MilvusClient(options.uri, timeout=options.timeout)
+        _users[options.uri] += 1
+        return _clients[options.uri]
+
+
+def close_client(client: Any, options: MilvusOptions, *, is_file: bool) -> None:
+    """Close a client, that of a file after its last use."""
+    if not is_file:
+        with suppress(Exception):  # nothing is lost: each request was complete
+            client.close()
+        return
+    with _lock:
+        _users[options.uri] -= 1
+        if _users[options.uri] > 0:
+            return
+        del _clients[options.uri], _users[options.uri]
+        with suppress(Exception):
+            client.close()
+        with suppress(ImportError, AttributeError):  # another version of milvus-lite
+            from milvus_lite.server_manager import server_manager_instance
+
+            # It would keep the file until the process ends.
+            server_manager_instance.release_server(options.uri)

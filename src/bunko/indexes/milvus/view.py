@@ -6,33 +6,27 @@ import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bunko.indexes.milvus.chunks import ChunkReader, Part, ScoredChunk, contain_grams, count_terms, have_grams_between
 from bunko.indexes.milvus.filters import filter_expression
-from bunko.indexes.milvus.queries import Queries, query_vector, word_queries
-from bunko.indexes.milvus.scoring import (
-    BestChunks,
-    GramScorer,
-    Scorer,
-    VectorScorer,
-    WordScorer,
-    stack_vectors,
-    sum_of_groups,
-    term_keys,
-)
 from bunko.indexes.milvus.server import MAX_RESULTS
 from bunko.indexes.milvus.statistics import SearchStatistics, dimension_of
 from bunko.indexes.moments import Moments
-from bunko.indexes.nearest_sentence import best_sentence
 from bunko.indexes.term_weights import countable_terms, idf
 from bunko.runtime.timing import timer
+from bunko.types import SENTENCE_SCALE
 from bunko.types.records import EMPTY_RANKING, GRAM_WEIGHT, NearestRows, QueryTerm, Ranking, SentenceMatch
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from bunko.types import SentenceVectors
+
+    Scores = npt.NDArray[np.float64]
+
 
 _log = logging.getLogger("bunko.search")
 
@@ -337,3 +331,229 @@ class MilvusView:
 def _split(terms: Sequence[QueryTerm]) -> tuple[list[QueryTerm], list[QueryTerm]]:
     """Return the words and the n-grams of a query."""
     return [term for term in terms if not term.is_gram], [term for term in terms if term.is_gram]
+
+
+# A word has at most a handful of translations and synonyms that count.
+_MAX_VECTORS = 8
+
+
+class Queries(NamedTuple):
+    """The vectors to search for: no score is higher than the highest product with a bounding vector."""
+
+    bounding: Sequence[Any]
+    hints: Sequence[Any] = ()  # whose best rows are likely to be among the best
+    plain: Any = None  # without n-grams, in case that rows with nothing else crowd out the others
+
+
+def query_vector(terms: Sequence[QueryTerm], idfs: Sequence[float]) -> dict[int, float]:
+    """Return the weights of terms by dimension."""
+    vector: dict[int, float] = {}
+    for term, term_idf in zip(terms, idfs, strict=True):
+        dimension = dimension_of(term.key, "gram" if term.is_gram else "word")
+        vector[dimension] = vector.get(dimension, 0.0) + term.weight * term_idf
+    return vector
+
+
+def word_queries(
+    words: Sequence[QueryTerm], idfs: Sequence[float], grams: Sequence[QueryTerm], gram_idfs: Sequence[float]
+) -> Queries:
+    """Return the vectors that find the chunks with the best words of each group, and n-grams."""
+    groups: dict[int, list[int]] = {}
+    for position, word in enumerate(words):
+        groups.setdefault(word.group if word.group >= 0 else ~position, []).append(position)
+    for positions in groups.values():
+        positions.sort(key=lambda position: words[position].weight * idfs[position], reverse=True)
+    gram_vector = query_vector(grams, gram_idfs)
+
+    def vector_of(positions: Sequence[int]) -> dict[int, float]:
+        return query_vector([words[position] for position in positions], [idfs[position] for position in positions]) | (
+            gram_vector
+        )
+
+    everything = vector_of(range(len(words)))
+    plain = query_vector(words, idfs) if grams else None
+    ranks = min(max(map(len, groups.values())), _MAX_VECTORS)
+    if ranks == 1:
+        return Queries([everything], plain=plain)
+    by_rank = []
+    for rank in range(ranks):
+        # The last vector has all that are left, so that no product is lower than a score.
+        end = None if rank == _MAX_VECTORS - 1 else rank + 1
+        by_rank.append(vector_of([position for group in groups.values() for position in group[rank:end] or group[-1:]]))
+    if sum(len(group) > 1 for group in groups.values()) == 1:
+        return Queries(by_rank, plain=plain)
+    return Queries([everything], by_rank, plain)
+
+
+_NO_MATCH = -np.inf
+# Products are rounded, and those of rows that were not read may differ from their scores a little more than those that
+# were.
+_SLACK = 1.001
+
+
+class Scorer(Protocol):
+    """Scores chunks; the product of their vectors in Milvus is a guess of the score."""
+
+    part: Part  # what must be read of a chunk
+
+    def score(self, chunks: Sequence[ScoredChunk], products: Scores | None, threshold: float) -> Scores:
+        """Return the scores of chunks, -inf if they do not match; one that cannot reach `threshold` may be lower."""
+
+    def highest(self, product: float) -> float:
+        """Return the highest score of chunks with at most this product, as far as those that were scored show."""
+
+
+class WordScorer:
+    """BM25 of words; n-grams, by presence, add to the scores of chunks that words found."""
+
+    part: Part = "terms"
+
+    def __init__(
+        self,
+        words: Sequence[QueryTerm],
+        idfs: Sequence[float],
+        grams: Sequence[QueryTerm],
+        gram_idfs: Sequence[float],
+        add_texts: Callable[[Sequence[ScoredChunk]], None],
+        *,
+        k1: float,
+        b: float,
+        average_length: float,
+    ) -> None:
+        self._words, self._add_texts = words, add_texts
+        self._k1, self._b, self._average_length = k1, b, average_length
+        self._weights = np.array([word.weight for word in words]) * np.array(idfs) * (k1 + 1)
+        self._keys, self._gram_keys = term_keys(words), term_keys(grams)
+        self._contributions = np.array([gram.weight for gram in grams]) * np.array(gram_idfs)
+        self._ratio = 1.0  # of a score to its product, the highest so far: the average length may have changed
+
+    def score(self, chunks: Sequence[ScoredChunk], products: Scores | None, threshold: float) -> Scores:
+        """Return the scores of chunks, -inf without any of the words."""
+        counts = count_terms(chunks, self._keys)
+        lengths = np.array([[chunk.length] for chunk in chunks]).reshape(len(chunks), 1)
+        norms = self._k1 * (1 - self._b + self._b * lengths / self._average_length)
+        scores = np.divide(self._weights * counts, counts + norms, out=np.zeros_like(counts), where=counts > 0)
+        scores = sum_of_groups(self._words, scores)
+        is_match = scores > 0
+        if len(self._gram_keys):
+            reaches = np.flatnonzero(is_match & (scores + self._contributions.sum() >= threshold))
+            selected = [chunks[position] for position in reaches.tolist()]
+            self._add_texts(selected)
+            scores[reaches] += contain_grams(selected, self._gram_keys) @ self._contributions
+        if products is not None and len(products):
+            # A product of infinity: Milvus did not say.
+            ratios = np.divide(scores, products, out=np.zeros_like(scores), where=products > 0)
+            self._ratio = max(self._ratio, float(ratios.max()))
+        return np.where(is_match, scores, _NO_MATCH)
+
+    def highest(self, product: float) -> float:
+        """Return the highest score of chunks with at most this product."""
+        return product * self._ratio * _SLACK
+
+
+class GramScorer:
+    """The idf sum of n-grams, of chunks with `min_share` of their weights."""
+
+    part: Part = "texts"
+
+    def __init__(self, grams: Sequence[QueryTerm], idfs: Sequence[float], *, min_share: float) -> None:
+        self._keys = term_keys(grams)
+        self._weights = np.array([gram.weight for gram in grams])
+        self._idfs, self._min_share = np.array(idfs), min_share
+
+    def score(self, chunks: Sequence[ScoredChunk], products: Scores | None, threshold: float) -> Scores:
+        """Return the scores of chunks, -inf with too few of the n-grams."""
+        has_gram = contain_grams(chunks, self._keys)
+        scores = GRAM_WEIGHT * (has_gram @ (self._weights * self._idfs))
+        is_match = has_gram @ self._weights >= self._min_share * self._weights.sum() - 1e-9
+        return np.where(is_match & has_gram.any(axis=1), scores, _NO_MATCH)
+
+    def highest(self, product: float) -> float:
+        """Return the score of a product: every n-gram adds as much to both."""
+        return GRAM_WEIGHT * product * _SLACK
+
+
+class VectorScorer:
+    """Cosines."""
+
+    part: Part = "vectors"
+
+    def __init__(self, vector: npt.NDArray[np.float32]) -> None:
+        self._vector = vector
+        self._error = 1e-5  # of a product, the highest so far: some indexes compress vectors
+
+    def score(self, chunks: Sequence[ScoredChunk], products: Scores | None, threshold: float) -> Scores:
+        """Return the cosines of chunks, 0 without a vector."""
+        scores: Scores = (stack_vectors(chunks, len(self._vector)) @ self._vector).astype(np.float64)
+        if products is not None and len(products):
+            self._error = max(self._error, float(np.abs(scores - products).max()))
+        return scores
+
+    def highest(self, product: float) -> float:
+        """Return the highest cosine of chunks with at most this product."""
+        return product + 2 * self._error
+
+
+class BestChunks:
+    """Collects scored chunks and returns the k best."""
+
+    def __init__(self, k: int) -> None:
+        self._k = k
+        self._chunks: list[ScoredChunk] = []
+        self._scores: list[float] = []
+        self.threshold = _NO_MATCH  # the k-th best score so far
+
+    def add(self, chunks: Sequence[ScoredChunk], scores: npt.NDArray[Any]) -> None:
+        """Add scored chunks, without those that do not match."""
+        for chunk, score in zip(chunks, scores.tolist(), strict=True):
+            if score != _NO_MATCH:
+                self._chunks.append(chunk)
+                self._scores.append(score)
+        if len(self._scores) >= self._k:
+            self.threshold = sorted(self._scores, reverse=True)[self._k - 1]
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether there are k chunks that match."""
+        return len(self._chunks) >= self._k
+
+    def ranking(self) -> Ranking:
+        """Return the k best; the order of equal scores does not depend on Milvus."""
+        keys = ((-score, chunk.tiebreak_order) for chunk, score in zip(self._chunks, self._scores, strict=True))
+        best = sorted(zip(keys, (chunk.chunk_id for chunk in self._chunks), strict=True))[: self._k]
+        return Ranking([row for _, row in best], [-score for (score, _), _ in best])
+
+
+def term_keys(terms: Sequence[QueryTerm]) -> npt.NDArray[np.uint64]:
+    """Return the keys of terms."""
+    return np.array([term.key for term in terms], np.uint64)
+
+
+def sum_of_groups(words: Sequence[QueryTerm], scores: Scores) -> Scores:
+    """Return the sum of each row of scores; of the words of a group, only the highest counts."""
+    columns: dict[int, list[int]] = {}
+    for column, word in enumerate(words):
+        columns.setdefault(word.group if word.group >= 0 else ~column, []).append(column)
+    total = np.zeros(len(scores))
+    for group in columns.values():
+        total += scores[:, group].max(axis=1)
+    return total
+
+
+def stack_vectors(chunks: Sequence[ScoredChunk], size: int) -> npt.NDArray[np.float32]:
+    """Return the vectors of chunks, zeros for one without a vector of this size."""
+    vectors = np.zeros((len(chunks), size), np.float32)
+    for position, scored in enumerate(chunks):
+        if scored.vector is not None and len(scored.vector) == size:
+            vectors[position] = scored.vector
+    return vectors
+
+
+def best_sentence(sentences: SentenceVectors | None, vector: npt.NDArray[np.float32]) -> SentenceMatch | None:
+    """Return the sentence with the highest cosine, the first of equal ones; None if there is none of this size."""
+    if sentences is None or not len(sentences) or sentences.shape[1] != len(vector):
+        return None
+    cosines = sentences.astype(np.float32) @ (vector / np.float32(SENTENCE_SCALE))
+    position = int(cosines.argmax())
+    # Rounded to bytes, a vector is a little longer or shorter than 1.
+    return SentenceMatch(min(float(cosines[position]), 1.0), position)

@@ -10,25 +10,35 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bunko.errors import IndexFailure
-from bunko.indexes.milvus.accumulator import StatisticsAccumulator
 from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
-from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, chunk_dimensions, sparse_vector
 from bunko.indexes.milvus.filters import date_number
-from bunko.indexes.milvus.packed_moments import dimension_of
 from bunko.indexes.milvus.server import MAX_PATH_BYTES, MAX_RESULTS, MAX_TAG_BYTES, MAX_TAGS, MilvusServer
+from bunko.indexes.milvus.statistics import (
+    FILLER_DIMENSION,
+    chunk_dimensions,
+    pack_moments,
+    sparse_vector,
+    unpack_moments,
+    vector_size,
+)
+from bunko.indexes.moments import Moments
 from bunko.indexes.replica import Follower, batches
 from bunko.protocols import Store
 from bunko.runtime.failpoints import reach_failpoint
 from bunko.runtime.timing import timer
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
-from bunko.types.records import StoredChunk
+from bunko.types.records import StoredChunk, ToolStatistics
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 
 _log = logging.getLogger("bunko.index")
 
@@ -83,7 +93,7 @@ class CopyWriter:
             replay.from_scratch
             or statistics is None
             or statistics.generation < stamp.generation
-            or dimension_of(statistics.vectors) != copy.dimension
+            or vector_size(statistics.vectors) != copy.dimension
             or set(replay.removed) & set(replay.written)  # embedded again: all rows change, under the same ids
         ):
             return False
@@ -221,3 +231,64 @@ def _gram_keys(chunks: Sequence[StoredChunk]) -> list[Any]:
 
 def _cut(text: str, max_bytes: int) -> str:
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
+
+
+# Counts that are collected before they are added up: 64 MB.
+_MAX_COLLECTED = 4_000_000
+
+
+class StatisticsAccumulator:
+    """Counts in how many chunks each dimension occurs, and adds up lengths and vectors."""
+
+    def __init__(self, start: ToolStatistics | None = None) -> None:
+        self._chunks, self._terms = (start.chunks, start.terms) if start else (0, 0)
+        self._moments = unpack_moments(start.vectors) if start else None
+        self._keys: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._counts: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._collected: list[tuple[npt.NDArray[np.uint64], int]] = []
+        self._collected_size = 0
+
+    def add(
+        self,
+        dimensions: Iterable[npt.NDArray[np.uint64]],
+        lengths: Iterable[int],
+        vectors: npt.NDArray[np.float32] | None,
+        *,
+        sign: int = 1,
+    ) -> None:
+        """Add chunks, or subtract them with a sign of -1; `vectors` has zeros for a chunk without a vector."""
+        for dimensions_of_chunk in dimensions:
+            distinct = np.unique(dimensions_of_chunk)
+            self._collected.append((distinct, sign))
+            self._collected_size += len(distinct)
+        for length in lengths:
+            self._chunks += sign
+            self._terms += sign * length
+        if vectors is not None and len(vectors):
+            moments, current = Moments.of(vectors), self._moments
+            if current is None:
+                zeros = Moments.of(vectors[:0])
+                self._moments = zeros + moments if sign > 0 else zeros - moments
+            else:
+                self._moments = current + moments if sign > 0 else current - moments
+        if self._collected_size > _MAX_COLLECTED:
+            self._add_up()
+
+    def statistics(self, generation: int) -> ToolStatistics:
+        """Return the statistics of all chunks so far."""
+        return ToolStatistics(generation, self._chunks, self._terms, pack_moments(self._moments))
+
+    def frequencies(self) -> Iterator[tuple[int, int]]:
+        """Yield each dimension and by how much its number of chunks has changed."""
+        self._add_up()
+        changed = self._counts != 0
+        return zip(self._keys[changed].tolist(), self._counts[changed].tolist(), strict=True)
+
+    def _add_up(self) -> None:
+        keys = np.concatenate([self._keys, *(chunk_keys for chunk_keys, _ in self._collected)])
+        signs = [np.full(len(chunk_keys), sign, np.int64) for chunk_keys, sign in self._collected]
+        counts = np.concatenate([self._counts, *signs])
+        self._keys, positions = np.unique(keys, return_inverse=True)
+        self._counts = np.zeros(len(self._keys), np.int64)
+        np.add.at(self._counts, positions, counts)
+        self._collected, self._collected_size = [], 0

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 from bunko.interfaces.mcp.messages import INVALID_PARAMS, ProtocolError
 from bunko.interfaces.serialize import resource_address
 from bunko.library.rights.access import LibraryAccess
-from bunko.text.hidden_chars import remove_hidden_chars
-from bunko.text.labels import clean_label
+from bunko.text.labels import clean_label, remove_hidden_chars
 from bunko.types.records import ListedDocument
 
 _RESOURCE_NOT_FOUND = -32002  # until protocol 2025-11-25; from 2026-07-28 on it is INVALID_PARAMS

@@ -14,7 +14,7 @@ from bunko.interfaces.page.results import as_paragraph
 from bunko.interfaces.text import single_line
 from bunko.search.citations import parse_citation
 from bunko.search.passages import display_label
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 
 if TYPE_CHECKING:
     from starlette.requests import Request

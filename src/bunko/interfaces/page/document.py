@@ -17,7 +17,7 @@ from bunko.library.reading.document_files import document_file
 from bunko.readers.outline import unify_line_ends
 from bunko.search.passages import display_label, snippet_terms
 from bunko.search.reading import OutlineHeading, outline
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.snippets import SnippetTerms
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from bunko.interfaces.page.results import as_paragraph, mark_terms
 from bunko.interfaces.text import single_line
 from bunko.library.rights.access import ASK_HINT
 from bunko.search.passages import display_label, snippet_terms, split_author
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.snippets import SnippetTerms
 
 if TYPE_CHECKING:

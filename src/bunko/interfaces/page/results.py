@@ -13,7 +13,7 @@ from bunko.interfaces.result_fields import body_text, heading_labels, location
 from bunko.interfaces.text import single_line
 from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import display_label, snippet_terms
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.snippets import SnippetTerms, highlight_ranges, snippet_range
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from bunko.interfaces.answers import (
 )
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.text import single_line
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
 
 # <https://example.com|label>, <@U012>, <#C012|general>, <!here>, <!subteam^S012|@team>

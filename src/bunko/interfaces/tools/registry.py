@@ -17,7 +17,7 @@ from bunko.interfaces.tools.toolsets import ToolsetContext, load_toolset, parse_
 from bunko.library.rights.audit import local_caller
 from bunko.library.tools.assistant_names import assistant_names
 from bunko.sources import kinds_of_section
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.token_count import estimate_tokens
 from bunko.types.access import Caller
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from bunko.search.keyphrases import Phrase
 from bunko.sources import section_of
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.language import detect_language
 from bunko.types import Tool
 from bunko.types.records import ChunkRow

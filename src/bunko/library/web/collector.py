@@ -20,14 +20,12 @@ from bunko.runtime.timing import now
 from bunko.settings import Settings
 from bunko.sources.web.crawl import Crawler
 from bunko.sources.web.fetch import Fetcher
-from bunko.sources.web.links import CrawlRules, LinkFilter
-from bunko.sources.web.pace import HostPacer
 from bunko.sources.web.pages import is_document
 from bunko.sources.web.robots import Robots
 from bunko.sources.web.safe_browsing import SafeBrowsing
-from bunko.sources.web.site_cache import SiteCache
+from bunko.sources.web.site_cache import HostPacer, SiteCache
 from bunko.sources.web.ssrf_guard import Guard
-from bunko.sources.web.visit import NO_TEXT_HINT, Visitor
+from bunko.sources.web.visit import NO_TEXT_HINT, CrawlRules, LinkFilter, Visitor
 from bunko.types import Problem, Report, Tool
 from bunko.types.records import WebPage
 

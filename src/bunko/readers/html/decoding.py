@@ -10,7 +10,7 @@ import codecs
 import re
 
 from bunko.errors import SourceError
-from bunko.readers import encoding, legacy_encodings
+from bunko.readers import encoding
 
 _HEAD_BYTES = 4096  # bytes; the standard asks for 1024, but some pages begin with long comments
 _META_CHARSET = re.compile(rb"(?i)<meta[^>]{0,1000}?charset\s*=\s*[\"']?\s*([^\s\"'/>;]{1,40})")
@@ -49,7 +49,9 @@ def decode(data: bytes, charset: str = "") -> tuple[str, str]:
             return data[len(mark) :].decode(codec, "replace"), codec
     declared = _find_codecs(charset)
     if not declared:
-        declared = _find_codecs(_declared_charset(data))
+        head = _COMMENT.sub(b"", data[:_HEAD_BYTES])
+        match = _META_CHARSET.search(head) or _XML_ENCODING.match(head)
+        declared = _find_codecs(match[1].decode("ascii", "ignore") if match else "")
         # A declaration that was readable as ASCII cannot be in UTF-16, even if it says so.
         declared = ("utf-8",) if declared and declared[0].startswith("utf-16") else declared
     if declared and declared[0] != "utf-8" and (text := _decode_certain_utf_8(data)) is not None:
@@ -59,7 +61,7 @@ def decode(data: bytes, charset: str = "") -> tuple[str, str]:
             text = _decode_strict(data, codec)
             if text is not None:
                 return text, codec
-    if declared == ("utf-8",) and legacy_encodings.looks_like_utf_8(data):
+    if declared == ("utf-8",) and encoding.looks_like_utf_8(data):
         return data.decode("utf-8", "replace"), "utf-8"
     # Unconfigured servers declare everything as Western, in which any bytes are valid.
     try:
@@ -72,12 +74,6 @@ def decode(data: bytes, charset: str = "") -> tuple[str, str]:
 def is_known_charset(label: str) -> bool:
     """Return whether there is a codec for a charset label."""
     return bool(_find_codecs(label))
-
-
-def _declared_charset(data: bytes) -> str:
-    head = _COMMENT.sub(b"", data[:_HEAD_BYTES])
-    match = _META_CHARSET.search(head) or _XML_ENCODING.match(head)
-    return match[1].decode("ascii", "ignore") if match else ""
 
 
 def _find_codecs(label: str) -> tuple[str, ...]:

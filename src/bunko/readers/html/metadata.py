@@ -9,7 +9,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 from bunko.readers.html.blocks import one_line
 from bunko.readers.html.tree import Node, PageTree, inner_text
 from bunko.text.dates import iso_date
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.language import detect_language
 
 _MAX_TITLE_CHARS = 300

@@ -9,10 +9,8 @@ from urllib.parse import unquote
 
 from bunko.errors import SourceError
 from bunko.readers.html import blocks, decoding, keeps_readings, tree
-from bunko.readers.html.sanitize import count_tags
-from bunko.readers.office.archive import Archive, resolve_name
-from bunko.readers.office.package import child, children, local_name
-from bunko.readers.office.xml import parse_optional, parse_part
+from bunko.readers.html.tree import count_tags
+from bunko.readers.office.package import Archive, child, children, local_name, parse_optional, parse_part, resolve_name
 from bunko.text.dates import iso_date
 from bunko.text.labels import clean_title
 from bunko.text.tags import parse_tags

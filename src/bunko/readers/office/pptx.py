@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING
 
 from bunko.errors import SourceError
 from bunko.readers.html.blocks import escape_markdown
-from bunko.readers.office.archive import Archive
 from bunko.readers.office.number_formats import format_number
 from bunko.readers.office.package import (
+    Archive,
     Relationship,
     attribute,
+    cell_text,
     child,
     children,
     document_text,
     local_name,
     main_part,
+    markdown_table,
+    parse_optional,
+    parse_part,
     relationships,
 )
-from bunko.readers.office.tables import cell_text, markdown_table
-from bunko.readers.office.xml import parse_optional, parse_part
 from bunko.readers.places import PRESENTATION, slide_heading
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

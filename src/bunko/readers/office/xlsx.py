@@ -9,14 +9,25 @@ from typing import TYPE_CHECKING
 
 from bunko.errors import SourceError
 from bunko.readers.html.blocks import escape_markdown
-from bunko.readers.office.archive import Archive
 from bunko.readers.office.number_formats import NumberKind, format_number, read_number_kinds
-from bunko.readers.office.package import attribute, child, children, document_text, local_name, main_part, relationships
+from bunko.readers.office.package import (
+    Archive,
+    attribute,
+    cell_text,
+    child,
+    children,
+    document_text,
+    iter_elements,
+    local_name,
+    main_part,
+    markdown_table,
+    parse_optional,
+    parse_part,
+    relationships,
+)
 from bunko.readers.office.pptx import attribute_id
-from bunko.readers.office.tables import cell_text, markdown_table
-from bunko.readers.office.xml import iter_elements, parse_optional, parse_part
 from bunko.readers.places import WORKBOOK, cells_heading
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -112,7 +123,15 @@ def _read_sheet(workbook: _Workbook, name: str) -> _Sheet:
             continue
         stated = row.get("r", "")
         row_number = int(stated) if stated.isdecimal() and len(stated) < 8 else row_number + 1
-        texts = _row_texts(workbook, row)
+        texts: dict[int, str] = {}
+        column = 0
+        for cell in row:
+            reference = _REFERENCE.fullmatch(cell.get("r", ""))
+            column = _column_number(reference[1]) if reference else column + 1
+            if column > _MAX_COLUMNS:
+                break
+            if text := cell_text(remove_hidden_chars(_cell_value(workbook, cell))):
+                texts[column] = text
         if not texts:
             continue
         workbook.cells_left -= len(texts)
@@ -123,19 +142,6 @@ def _read_sheet(workbook: _Workbook, name: str) -> _Sheet:
         sheet.rows[row_number] = texts
     _fill_merged_cells(merges, sheet.rows)
     return sheet
-
-
-def _row_texts(workbook: _Workbook, row: Element) -> dict[int, str]:
-    texts: dict[int, str] = {}
-    column = 0
-    for cell in row:
-        reference = _REFERENCE.fullmatch(cell.get("r", ""))
-        column = _column_number(reference[1]) if reference else column + 1
-        if column > _MAX_COLUMNS:
-            break
-        if text := cell_text(remove_hidden_chars(_cell_value(workbook, cell))):
-            texts[column] = text
-    return texts
 
 
 def _cell_value(workbook: _Workbook, cell: Element) -> str:

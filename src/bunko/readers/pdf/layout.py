@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bunko.readers.html.blocks import WIDE_CHARS, escape_markdown
 from bunko.readers.places import page_heading
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 
 # A line as long as its neighbours continues on the next line.
 _FULL_LINE_SHARE = 0.85

@@ -13,7 +13,7 @@ from bunko.errors import SourceError
 from bunko.protocols import Scan
 from bunko.readers import encoding, html
 from bunko.readers.html import decoding, metadata, tree
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.types import Fingerprint, SourceEntry, Text
 from bunko.types.records import WebPage
 

@@ -40,7 +40,15 @@ class SafeBrowsing:
     ) -> None:
         self._key, self._ttl, self._fail_open, self._cache = key, ttl, fail_open, cache or SiteCache()
         self._url = f"{base_url.rstrip('/')}/v4/threatMatches:find"
-        self._fetcher = Fetcher(_service_guard(base_url), agent="bunko", timeout=timeout, connections=4)
+        # It is no page, and may be on a machine of the operator.
+        try:
+            target = parse_url(base_url)
+        except InvalidUrl as error:
+            raise SettingsError(
+                f"safety.base_url is {display_url(base_url)!r}: {error}", hint=f"Write it like {BASE_URL}."
+            ) from None
+        host = f"[{target.host}]" if ":" in target.host else target.host
+        self._fetcher = Fetcher(Guard((f"{host}:{target.port}",)), agent="bunko", timeout=timeout, connections=4)
 
     def threats(self, urls: Iterable[str]) -> dict[str, str]:
         """Return the dangerous URLs, each with its threat type, such as MALWARE."""
@@ -115,18 +123,6 @@ class SafeBrowsing:
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "…") if self._key else text
-
-
-def _service_guard(base_url: str) -> Guard:
-    """Return a guard that lets this service through: it is no page, and may be on a machine of the operator."""
-    try:
-        target = parse_url(base_url)
-    except InvalidUrl as error:
-        raise SettingsError(
-            f"safety.base_url is {display_url(base_url)!r}: {error}", hint=f"Write it like {BASE_URL}."
-        ) from None
-    host = f"[{target.host}]" if ":" in target.host else target.host
-    return Guard((f"{host}:{target.port}",))
 
 
 def _parse_object(content: bytes) -> dict[str, Any]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bunko.errors import SettingsError
 from bunko.runtime.installation import install_command
-from bunko.stores.postgres.folder_id import folder_id_file
+from bunko.runtime.temporary_files import write_text_file
 
 if TYPE_CHECKING:
     from bunko.stores.postgres.address import PostgresAddress
     from bunko.stores.postgres.store import Postgres
     from bunko.types.records import DatabaseServer
 
+_ID_CHARS = 32
 _COMPLETION_SECONDS = 2  # the user waits at the keyboard; libpq knows no shorter time
 
 
@@ -80,3 +83,24 @@ def _parse_address(server: DatabaseServer | None) -> PostgresAddress:
     from bunko.stores.postgres.address import parse_address
 
     return parse_address(server)
+
+
+def folder_id_file(location: Path) -> Path:
+    """Return the file with the name of this machine's folder of index files."""
+    return location.with_name(f"{location.name}.folder-id")
+
+
+def read_folder_id(location: Path, *, read_only: bool) -> str:
+    """Return the name of this machine's folder, and create it unless the folder cannot be written."""
+    path = folder_id_file(location)
+    for _ in range(2):
+        with suppress(OSError, UnicodeDecodeError):
+            text = path.read_text(encoding="ascii").strip()
+            if len(text) == _ID_CHARS and text.isalnum():
+                return text
+        if read_only:
+            break
+        # Of two processes that write it at the same time, the one that is read afterwards counts.
+        with suppress(OSError):
+            write_text_file(path, secrets.token_hex(_ID_CHARS // 2), mode=0o600)
+    return secrets.token_hex(_ID_CHARS // 2)

@@ -6,19 +6,17 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from hashlib import sha256
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from bunko.errors import BunkoError, LibraryDamaged, LibraryError, LibraryUnreachable
 from bunko.stores.postgres.address import PostgresAddress
-from bunko.stores.postgres.characters import decoded_rows, encode_values
 from bunko.stores.postgres.errors import connection_error, library_error
-from bunko.stores.postgres.keys import key_expression, key_value
-from bunko.stores.postgres.waiting import WatchedConnection
 
 PgConnection = psycopg.Connection[tuple[Any, ...]]
 
@@ -214,3 +212,124 @@ def number_values(statement: str) -> bytes:
     """Return a shared statement with the placeholders of PostgreSQL: $1 for the first value."""
     first, *rest = statement.split("?")
     return (first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))).encode()
+
+
+RV = TypeVar("RV")
+
+# A statement may take longer than this; then the server is asked on a second connection whether it still runs.
+SILENT_SECONDS = 15.0
+# A server that waits for its client, while the client waits for it, has sent an answer that got lost.
+_IS_RUNNING = (
+    "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND wait_event_type IS DISTINCT FROM 'Client'"
+)
+
+
+class WatchedConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that is closed if the server does not work on its statement any more."""
+
+    open_another: Callable[[], psycopg.Connection[tuple[Any, ...]] | None] | None = None
+
+    def wait(self, gen: Generator[Any, Any, RV], *args: Any, **options: Any) -> RV:
+        """Wait for the server; raise OperationalError if it is gone."""
+        return super().wait(self._watch(gen), *args, **options)
+
+    def _watch(self, steps: Generator[Any, Any, RV]) -> Generator[Any, Any, RV]:
+        """Pass on what psycopg waits for, which gets a false value whenever a moment passed without an answer."""
+        heard_at = time.monotonic()
+        try:
+            state = next(steps)
+            while True:
+                ready = yield state
+                if ready:
+                    heard_at = time.monotonic()
+                elif time.monotonic() - heard_at > SILENT_SECONDS:
+                    self._check_running()
+                    heard_at = time.monotonic()
+                state = steps.send(ready)
+        except StopIteration as stop:
+            value: RV = stop.value
+            return value
+
+    def _check_running(self) -> None:
+        if self.open_another is None:
+            return
+        pid = self.info.backend_pid
+        try:
+            other = self.open_another()
+            if other is None:
+                return
+            with other:
+                if other.execute(_IS_RUNNING, (pid,)).fetchone():
+                    return
+        except psycopg.Error:
+            pass
+        self.close()  # without waiting: the next statement opens another one
+        raise psycopg.OperationalError(f"the server has not answered for {SILENT_SECONDS:.0f} seconds")
+
+
+# A longer one has a key of its first characters and its hash. Filled up with blanks, that is longer than any text which
+# is its own key, so no file can be named to take the place of another one.
+_MAX_BYTES, _BEGINNING_CHARS = 1000, 200
+
+
+def key_expression(column: str) -> str:
+    """Return the SQL for the key of a path or URL; the indexes of the tables are built with it."""
+    # A text becomes bytes by doubling its backslashes; functions that take the encoding are not allowed in an index.
+    as_bytes = f"CAST(replace({column}, chr(92), chr(92) || chr(92)) AS bytea)"
+    escapes = " || ".join(f"chr({ord(character)})" for character in ENCODING_CHARACTERS)
+    beginning = f"translate(left({column}, {_BEGINNING_CHARS}), {escapes}, '')"
+    long_key = f"rpad({beginning} || encode(sha256({as_bytes}), 'hex'), {_MAX_BYTES + 1})"
+    return f"(CASE WHEN octet_length({column}) <= {_MAX_BYTES} THEN {column} ELSE {long_key} END)"
+
+
+def key_value(text: str) -> str:
+    """Return the key of a path or URL, as `key_expression` computes it from what `encode_text` makes of that."""
+    stored = encode_text(text)
+    stored_bytes = stored.encode()
+    if len(stored_bytes) <= _MAX_BYTES:
+        return text
+    beginning = stored[:_BEGINNING_CHARS].translate(dict.fromkeys(map(ord, ENCODING_CHARACTERS)))
+    return (beginning + sha256(stored_bytes).hexdigest()).ljust(_MAX_BYTES + 1)
+
+
+# The last code points mean nothing by definition, so hardly any text has them. One that does, perhaps to do harm, gets
+# them back too: only then is a stored text longer than the original.
+_NUL, _ESCAPE = "\U0010fffe", "\U0010ffff"
+ENCODING_CHARACTERS = _NUL + _ESCAPE
+_ENCODED = {"\0": _NUL, _NUL: f"{_ESCAPE}n", _ESCAPE: f"{_ESCAPE}e"}
+_DECODED = {encoded: text for text, encoded in _ENCODED.items()}
+_TO_ENCODE = re.compile("|".join(_ENCODED))
+_TO_DECODE = re.compile("|".join(_DECODED))
+
+
+def encode_text(text: str) -> str:
+    """Return a text that PostgreSQL can store."""
+    if "\0" in text or _NUL in text or _ESCAPE in text:
+        return _TO_ENCODE.sub(lambda match: _ENCODED[match[0]], text)
+    return text
+
+
+def decode_text(text: str) -> str:
+    """Return a text as it was before `encode_text`."""
+    if _NUL in text or _ESCAPE in text:
+        return _TO_DECODE.sub(lambda match: _DECODED[match[0]], text)
+    return text
+
+
+def encode_values(values: Sequence[Any]) -> Sequence[Any]:
+    """Return values that PostgreSQL can store."""
+    return [encode_text(value) if type(value) is str else value for value in values]
+
+
+def decode_rows(rows: list[tuple[Any, ...]], text_columns: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Return rows as they were before `encode_values`."""
+    for column in text_columns:
+        # All at once, because hardly ever is there anything to do.
+        if any(_NUL in text or _ESCAPE in text for row in rows if (text := row[column]) is not None):
+            return [tuple(decode_text(value) if type(value) is str else value for value in row) for row in rows]
+    return rows
+
+
+def decoded_rows(_: object) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Return what makes decoded rows of a cursor's values."""
+    return lambda values: tuple(decode_text(value) if type(value) is str else value for value in values)

@@ -14,24 +14,19 @@ import psycopg
 from bunko.errors import BunkoError, LibraryBusy, LibraryDamaged, LibraryReadOnly, LibraryUnreachable
 from bunko.runtime.failpoints import reach_failpoint
 from bunko.stores.postgres.address import PostgresAddress
-from bunko.stores.postgres.characters import decode_rows
 from bunko.stores.postgres.connection import (
     PgConnection,
     PostgresWriter,
     check_server,
     connect,
+    decode_rows,
     execute,
+    key_expression,
+    key_value,
     quote,
 )
-from bunko.stores.postgres.errors import (
-    BUSY_SECONDS,
-    library_error,
-    translate_errors,
-    translate_value_errors,
-)
-from bunko.stores.postgres.keys import key_expression, key_value
+from bunko.stores.postgres.errors import BUSY_SECONDS, library_error, translate_errors, translate_value_errors
 from bunko.stores.postgres.locks import WriteSession
-from bunko.stores.postgres.outage import Outage
 from bunko.stores.postgres.pool import Pool
 from bunko.stores.postgres.schema import (
     SELECT_VERSION,
@@ -41,8 +36,7 @@ from bunko.stores.postgres.schema import (
     read_version,
     write_lock_key,
 )
-from bunko.stores.sql.database import INTEGER, ColumnType
-from bunko.stores.sql.marks import SELECT_MARKS, check_writable
+from bunko.stores.sql.database import INTEGER, SELECT_MARKS, ColumnType, check_writable
 
 T = TypeVar("T")
 
@@ -343,3 +337,47 @@ def _fetch(
     rows = execute(connection, query, values).fetchall()
     text_columns = [column for column, allowed_types in enumerate(types) if str in allowed_types]
     return decode_rows(rows, text_columns)
+
+
+# While a server stays away, one read in so many seconds tries to reach it, and the others fail at once.
+_REMEMBERED_SECONDS = 1.0
+# A failure so long after the last one begins a new outage: no call has asked meanwhile.
+_FORGOTTEN_SECONDS = 10.0
+
+
+class Outage:
+    """The beginning of a server's silence, and its last error."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._error: LibraryUnreachable | None = None
+        self._began_at = self._failed_at = self._next_try_at = 0.0
+
+    def check(self, seconds: float) -> None:
+        """Raise the last failure again if the server has been away for so long, unless it is time to try again."""
+        if self._error is None:
+            return
+        with self._lock:
+            error, now = self._error, self._clock()
+            if error is None or now - self._began_at < seconds:
+                return
+            if now >= self._next_try_at:
+                self._next_try_at = now + _REMEMBERED_SECONDS
+                return
+        raise LibraryUnreachable(error.message, hint=error.hint)
+
+    def note_failure(self, error: LibraryUnreachable) -> float:
+        """Remember a failure; return for how long the server has been away."""
+        with self._lock:
+            now = self._clock()
+            if self._error is None or now - self._failed_at > _FORGOTTEN_SECONDS:
+                self._began_at = now
+            self._error, self._failed_at = error, now
+            self._next_try_at = now + _REMEMBERED_SECONDS
+            return now - self._began_at
+
+    def end(self) -> None:
+        """Remember that the server answers."""
+        if self._error is not None:
+            with self._lock:
+                self._error = None

@@ -1,4 +1,4 @@
-"""Keep a few connections open and give each to one thread at a time."""
+"""Keep a few connections open and give each to one thread at a time, and another to who waits for changes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from bunko.errors import LibraryBusy, LibraryError
+from bunko.errors import BunkoError, LibraryBusy, LibraryError
 from bunko.stores.postgres.address import PostgresAddress
-from bunko.stores.postgres.connection import PgConnection
+from bunko.stores.postgres.connection import PgConnection, connect, quote
 
 # How long a thread waits for a connection while others use all of them.
 _WAIT_SECONDS = 30.0
@@ -105,3 +105,46 @@ def close_quietly(connection: PgConnection) -> None:
     """Close a connection in any state."""
     with suppress(psycopg.Error):
         connection.close()
+
+
+class ChangeListener:
+    """A connection of its own, opened at the first wait."""
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self._address = address
+        self._connection: PgConnection | None = None
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most this long for a change; return whether there may have been one.
+
+        A change may have come without a listener: when the connection is new or was lost.
+        """
+        with self._lock:
+            if self._stopped.is_set():
+                return True
+            try:
+                if self._connection is None:
+                    self._connection = connect(self._address)
+                    self._connection.execute(f"LISTEN {quote(self._address.channel)}")
+                    return True
+                changed = False
+                # One transaction is one announcement; what is already here is read at once.
+                for _ in self._connection.notifies(timeout=seconds, stop_after=1):
+                    changed = True
+                return changed
+            except (BunkoError, psycopg.Error):
+                if self._connection is not None:
+                    close_quietly(self._connection)
+                    self._connection = None
+                self._stopped.wait(seconds)
+                return True
+
+    def close(self) -> None:
+        """Stop waiting and close the connection."""
+        self._stopped.set()
+        connection = self._connection
+        if connection is not None:
+            with suppress(psycopg.Error):
+                close_quietly(connection)

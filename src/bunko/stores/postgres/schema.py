@@ -11,9 +11,8 @@ import psycopg
 
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
 from bunko.stores.postgres.address import PostgresAddress
-from bunko.stores.postgres.connection import PgConnection
+from bunko.stores.postgres.connection import PgConnection, key_expression
 from bunko.stores.postgres.errors import BUSY_SECONDS
-from bunko.stores.postgres.keys import key_expression
 from bunko.stores.sql.tables import TABLES, VECTOR_INDEX
 
 VERSION = 6

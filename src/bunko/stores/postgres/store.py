@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bunko.errors import LibraryReadOnly
+from bunko.stores.postgres import read_folder_id
 from bunko.stores.postgres.address import PostgresAddress
 from bunko.stores.postgres.database import PostgresDatabase
-from bunko.stores.postgres.folder_id import read_folder_id
-from bunko.stores.postgres.listener import ChangeListener
 from bunko.stores.postgres.locks import AdvisoryLock
+from bunko.stores.postgres.pool import ChangeListener
 from bunko.stores.sql.changes import SqlChanges
 from bunko.stores.sql.database import INTEGER
 from bunko.stores.sql.store import SqlStore

@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from bunko.errors import moved_error, unfinished_error
+
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="_Subject")
@@ -172,3 +174,23 @@ def decode_object(text: str) -> dict[str, Any]:
 def batches(values: Sequence[T], size: int = _BATCH_SIZE) -> Iterable[Sequence[T]]:
     """Split values into batches that fit in one query."""
     return (values[start : start + size] for start in range(0, len(values), size))
+
+
+# Keys in `meta`: the library is elsewhere now; it is an unfinished copy; it is a complete one without changes since.
+MOVED, COPYING, ARRIVED = "moved", "copying", "arrived"
+SELECT_MARKS = f"SELECT key, value FROM meta WHERE key IN ('{MOVED}', '{COPYING}', '{ARRIVED}')"
+
+
+def read_marks(database: Database) -> dict[str, str]:
+    """Return the marks of a library."""
+    return dict(database.rows(SELECT_MARKS, types=(TEXT, TEXT)))
+
+
+def check_writable(connection: Connection, marks: Sequence[tuple[str, str]], location: str) -> None:
+    """Raise an error if the rows of `SELECT_MARKS` forbid all writes; a copy that is written to is none."""
+    for key, value in marks:
+        if key == MOVED:
+            raise moved_error(location, value)
+        if key == COPYING:
+            raise unfinished_error(location)
+        connection.execute("DELETE FROM meta WHERE key = ?", (key,))

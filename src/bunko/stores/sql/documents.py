@@ -21,7 +21,7 @@ from bunko.stores.sql.database import (
     placeholders,
     retried,
 )
-from bunko.stores.sql.fact_cache import FactCache, FactsFile
+from bunko.stores.sql.facts import FactCache, FactsFile
 from bunko.stores.sql.scans import advance_version
 from bunko.stores.sql.totals import Counts, count_documents, keep_counts, read_counts
 from bunko.stores.sql.unused_vectors import release_vectors
@@ -122,7 +122,13 @@ class SqlDocuments:
             if counts is not None:
                 added = count_documents(connection, "tool_id = ? AND generation = ?", (tool_id, generation))
                 keep_counts(connection, tool_id, generation, counts.plus(removed, -1).plus(added))
-            _record_redated(connection, generation, redated)
+            if redated:
+                connection.ensure_table("redated")
+                connection.executemany(
+                    "INSERT INTO redated VALUES (?, ?)"
+                    " ON CONFLICT (document_id) DO UPDATE SET generation = excluded.generation",
+                    [(document_id, generation) for document_id in redated],
+                )
             for entries in batches(touch):
                 _touch_documents(connection, tool_id, entries)
             return generation
@@ -331,16 +337,6 @@ def _find_redated(connection: Connection, tool_id: int, entries: Sequence[Source
         ).fetchall()
         ids += [row[0] for row in rows if is_redated("", SourceEntry(row[1], 0, row[2], 0), by_uri[row[1]])]
     return ids
-
-
-def _record_redated(connection: Connection, generation: int, ids: Sequence[int]) -> None:
-    if ids:
-        connection.ensure_table("redated")
-        connection.executemany(
-            "INSERT INTO redated VALUES (?, ?)"
-            " ON CONFLICT (document_id) DO UPDATE SET generation = excluded.generation",
-            [(document_id, generation) for document_id in ids],
-        )
 
 
 def _touch_documents(connection: Connection, tool_id: int, entries: Sequence[SourceEntry]) -> None:

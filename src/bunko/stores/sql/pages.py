@@ -60,7 +60,12 @@ class SqlPages:
         if not rows or rows[0][0] is None:
             return None
         with self._database.decode_values():
-            return _decompress(rows[0][0])
+            data = rows[0][0]
+            decompressor = zlib.decompressobj()
+            content = decompressor.decompress(data, MAX_CONTENT_BYTES)
+            if not decompressor.eof:
+                raise ValueError("the content of a page is cut off or too large")
+            return content
 
     @retried
     def write(
@@ -90,11 +95,3 @@ class SqlPages:
                     for page in upsert
                 ],
             )
-
-
-def _decompress(data: bytes) -> bytes:
-    decompressor = zlib.decompressobj()
-    content = decompressor.decompress(data, MAX_CONTENT_BYTES)
-    if not decompressor.eof:
-        raise ValueError("the content of a page is cut off or too large")
-    return content

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import Any
 
 from bunko.protocols.store import Digest, Key, Row, RowPage
-from bunko.stores.sql import marks
+from bunko.stores.sql import database
 from bunko.stores.sql.changes import SqlChanges, advance_generation, put_meta
 from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, placeholders, retried, retried_until_commit
 from bunko.stores.sql.scans import FACTS_PREFIX, RECORD_PREFIX
@@ -19,7 +18,7 @@ from bunko.stores.sql.totals import TOTALS_PREFIX
 # Rows and bytes in memory at a time, and in one transaction.
 PAGE_ROWS, PAGE_BYTES = 500, 4_000_000
 # Values that belong to a place and not to the library: the version of its tables, and marks.
-_LOCAL_VALUES = ("schema", marks.MOVED, marks.COPYING, marks.ARRIVED)
+_LOCAL_VALUES = ("schema", database.MOVED, database.COPYING, database.ARRIVED)
 
 
 class SqlRows:
@@ -50,7 +49,12 @@ class SqlRows:
         """Return the digest of the rows of a page, by the id of their tool, which is their first value."""
         digests: dict[int, Digest] = {}
         for row in page.rows:
-            digests[row[0]] = digests.get(row[0], Digest()) + Digest(1, _hash(row))
+            texts = repr([len(value) if type(value) is bytes else value for value in row])
+            digest = blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=16)
+            for value in row:
+                if type(value) is bytes:
+                    digest.update(value)
+            digests[row[0]] = digests.get(row[0], Digest()) + Digest(1, int.from_bytes(digest.digest(), "big"))
         return digests
 
     def last_key(self, table: str) -> Key:
@@ -108,7 +112,7 @@ class SqlRows:
         """Store the values of another library, and the index files of this machine by tool."""
         values = {key: value for key, value in values.items() if self._is_valid_here(key)}
         values |= {self._changes.index_file_key(tool_id): name for tool_id, name in index_files.items() if name}
-        values[marks.ARRIVED if is_finished else marks.COPYING] = values["id"]
+        values[database.ARRIVED if is_finished else database.COPYING] = values["id"]
         with self._database.transaction(is_move=True) as connection:
             connection.execute("DELETE FROM meta WHERE key <> 'schema'")
             connection.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
@@ -121,12 +125,12 @@ class SqlRows:
 
     def copy_of(self) -> str:
         """Return the id of the library that this one is a copy of and nothing else, or an empty string."""
-        stored = marks.read_marks(self._database)
-        return stored.get(marks.COPYING) or stored.get(marks.ARRIVED, "")
+        stored = database.read_marks(self._database)
+        return stored.get(database.COPYING) or stored.get(database.ARRIVED, "")
 
     def is_unfinished(self) -> bool:
         """Return whether this library is a copy that is not complete."""
-        return marks.COPYING in marks.read_marks(self._database)
+        return database.COPYING in database.read_marks(self._database)
 
     @retried
     def begin_use(self) -> None:
@@ -138,22 +142,22 @@ class SqlRows:
     def begin_copy(self, library_id: str) -> None:
         """Mark this library as an unfinished copy, so that no other command uses it."""
         with self._database.transaction(is_move=True) as connection:
-            connection.execute("DELETE FROM meta WHERE key IN (?, ?)", (marks.MOVED, marks.ARRIVED))
-            put_meta(connection, marks.COPYING, library_id)
+            connection.execute("DELETE FROM meta WHERE key IN (?, ?)", (database.MOVED, database.ARRIVED))
+            put_meta(connection, database.COPYING, library_id)
 
     @contextmanager
     def leave(self, place: str) -> Iterator[None]:
         """Run the block while writers wait, and then mark this library as moved; if it fails, as nothing."""
         with self._database.transaction(is_move=True) as connection:
             yield
-            put_meta(connection, marks.MOVED, place)
+            put_meta(connection, database.MOVED, place)
             advance_generation(connection)  # its followers notice
 
     @retried
     def stay(self) -> None:
         """Remove the mark that this library has moved."""
         with self._database.transaction(is_move=True) as connection:
-            connection.execute("DELETE FROM meta WHERE key = ?", (marks.MOVED,))
+            connection.execute("DELETE FROM meta WHERE key = ?", (database.MOVED,))
 
     def _is_valid_here(self, key: str) -> bool:
         """Return whether a value is not the name of an index file, or that of another machine with this server."""
@@ -224,12 +228,3 @@ def _put_tools(connection: Connection, page: RowPage) -> None:
     connection.executemany(
         f"{_insert_statement('tools')} ON CONFLICT (id) DO UPDATE SET {changes}", [row[1:] for row in page.rows]
     )
-
-
-def _hash(row: Sequence[Any]) -> int:
-    texts = repr([len(value) if type(value) is bytes else value for value in row])
-    digest = blake2b(texts.encode("utf-8", "surrogatepass"), digest_size=16)
-    for value in row:
-        if type(value) is bytes:
-            digest.update(value)
-    return int.from_bytes(digest.digest(), "big")

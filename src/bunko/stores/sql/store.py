@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 from bunko.stores.sql.access import SqlAudit, SqlTokens
 from bunko.stores.sql.cache import SqlCache
 from bunko.stores.sql.changes import SqlChanges
-from bunko.stores.sql.database import TEXT, Database
+from bunko.stores.sql.database import MOVED, TEXT, Database, read_marks
 from bunko.stores.sql.documents import SqlDocuments
-from bunko.stores.sql.fact_cache import FactsFile
+from bunko.stores.sql.facts import FactsFile
 from bunko.stores.sql.index_statistics import SqlIndexStatistics
-from bunko.stores.sql.marks import MOVED, read_marks
 from bunko.stores.sql.outbox import SqlDomains, SqlOutbox
 from bunko.stores.sql.pages import SqlPages
 from bunko.stores.sql.rows import SqlRows

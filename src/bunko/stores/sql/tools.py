@@ -12,7 +12,7 @@ from bunko.errors import name_taken_error
 from bunko.runtime.failpoints import reach_failpoint
 from bunko.stores.sql.changes import advance_generation, put_meta
 from bunko.stores.sql.database import INTEGER, TEXT, Connection, Database, retried, retried_until_commit
-from bunko.stores.sql.fact_cache import FactsFile
+from bunko.stores.sql.facts import FactsFile
 from bunko.stores.sql.scans import advance_version, delete_scans
 from bunko.stores.sql.totals import TOTALS_PREFIX, keep_counts, read_counts
 from bunko.stores.sql.unused_vectors import release_vectors

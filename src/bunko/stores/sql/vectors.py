@@ -145,8 +145,24 @@ class SqlVectors:
             generation = advance_generation(connection)
             counts = read_counts(connection, tool_id)
             release_vectors(connection, "tool_id = ?", (tool_id,))
-            _assign_vectors(connection, tool_id, keys)
-            _mark_documents_changed(connection, tool_id, generation)
+            documents = connection.execute("SELECT id, uri FROM documents WHERE tool_id = ?", (tool_id,)).fetchall()
+            connection.execute(
+                "UPDATE chunks SET vector_key = NULL WHERE document_id IN (SELECT id FROM documents WHERE tool_id = ?)",
+                (tool_id,),
+            )
+            connection.executemany(
+                "UPDATE chunks SET vector_key = ? WHERE document_id = ? AND ordinal = ?",
+                [
+                    (key, document_id, ordinal)
+                    for document_id, uri in documents
+                    for ordinal, key in enumerate(keys.get(uri, ()))
+                ],
+            )
+            # The same document may be both removed and changed: an index drops the removed before it adds the changed.
+            connection.execute(
+                "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ?", (generation, tool_id)
+            )
+            connection.execute("UPDATE documents SET generation = ? WHERE tool_id = ?", (generation, tool_id))
             vector_count = _check_vectors(connection, tool_id, has_vectors=any(keys.values()))
             if counts is not None:
                 keep_counts(connection, tool_id, generation, counts._replace(vectors=vector_count))
@@ -204,30 +220,6 @@ def store_vectors(
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (_USAGE_PREFIX + name,)).fetchone()
         total = added + (_parse_usage(row[0]) if row else EmbeddingUsage())
         put_meta(connection, _USAGE_PREFIX + name, json.dumps(asdict(total)))
-
-
-def _assign_vectors(connection: Connection, tool_id: int, keys: Mapping[str, Sequence[bytes]]) -> None:
-    documents = connection.execute("SELECT id, uri FROM documents WHERE tool_id = ?", (tool_id,)).fetchall()
-    connection.execute(
-        "UPDATE chunks SET vector_key = NULL WHERE document_id IN (SELECT id FROM documents WHERE tool_id = ?)",
-        (tool_id,),
-    )
-    connection.executemany(
-        "UPDATE chunks SET vector_key = ? WHERE document_id = ? AND ordinal = ?",
-        [
-            (key, document_id, ordinal)
-            for document_id, uri in documents
-            for ordinal, key in enumerate(keys.get(uri, ()))
-        ],
-    )
-
-
-def _mark_documents_changed(connection: Connection, tool_id: int, generation: int) -> None:
-    # The same document may be both removed and changed: an index drops the removed before it adds the changed.
-    connection.execute(
-        "INSERT INTO removed SELECT tool_id, id, ? FROM documents WHERE tool_id = ?", (generation, tool_id)
-    )
-    connection.execute("UPDATE documents SET generation = ? WHERE tool_id = ?", (generation, tool_id))
 
 
 def _check_vectors(connection: Connection, tool_id: int, *, has_vectors: bool) -> int:

@@ -1,4 +1,4 @@
-"""Open a library file: create or migrate its schema, and run transactions."""
+"""Open a library file: create or migrate its schema, run transactions, and keep connections for readers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bunko.errors import LibraryBusy, LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew, rebuild_hint
 from bunko.runtime.failpoints import reach_failpoint
-from bunko.stores.sql.database import INTEGER, ColumnType
-from bunko.stores.sql.marks import SELECT_MARKS, check_writable
-from bunko.stores.sqlite import guard, schema
+from bunko.stores.sql.database import INTEGER, SELECT_MARKS, ColumnType, check_writable
+from bunko.stores.sqlite import schema
 from bunko.stores.sqlite.errors import BUSY_SECONDS, translate_errors, translate_value_errors
 from bunko.stores.sqlite.files import file_id, file_mode, wal_files
-from bunko.stores.sqlite.readers import Readers, ReadTransaction
 
 T = TypeVar("T")
 _PEEK_SECONDS = 0.2  # the user waits at the keyboard for a completion
@@ -77,7 +75,7 @@ class SqliteDatabase:
         with translate_errors(path, self.location), ExitStack() as opened:
             if not read_only:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            guard.check_journal(path)
+            schema.check_journal(path)
             reader = opened.enter_context(closing(self._connect()))
             self._file_id = file_id(path)
             self._readers = Readers(reader, self._connect_again)
@@ -110,7 +108,7 @@ class SqliteDatabase:
     def _connect_again(self) -> SqliteConnection | None:
         """Return one more connection to read with, or None if another file has taken the place of the opened one."""
         try:
-            guard.check_journal(self.path)
+            schema.check_journal(self.path)
             if file_id(self.path) != self._file_id:
                 return None
             connection = self._open(self._reader_options)
@@ -131,7 +129,7 @@ class SqliteDatabase:
             factory=SqliteConnection,
         )
         try:
-            guard.harden(connection)
+            schema.harden(connection)
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA cache_size = -8000")
         except BaseException:
@@ -161,7 +159,7 @@ class SqliteDatabase:
         if version < min(schema.MIGRATIONS):
             raise LibraryDamaged(f"{self.location} does not say which schema it has", hint=rebuild_hint(self.location))
         with self._readers.connection() as reader:
-            guard.check_schema(self.path, reader, is_complete=version == schema.VERSION)
+            schema.check_schema(self.path, reader, is_complete=version == schema.VERSION)
         return version
 
     def _create_schema(self) -> None:
@@ -190,7 +188,7 @@ class SqliteDatabase:
                     version += 1
                     connection.execute(f"PRAGMA user_version = {version}")
         with self._readers.connection() as reader:
-            guard.check_schema(self.path, reader)
+            schema.check_schema(self.path, reader)
 
     def _back_up(self, version: int) -> None:
         """Copy a library of an older schema; the copy gets its name once it is complete and on disk."""
@@ -356,8 +354,8 @@ def read_without_traces(path: Path, query: str) -> list[tuple[Any, ...]]:
     mode = "mode=ro" if all(file.exists() for file in wal_files(path)) else "mode=ro&immutable=1"
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_PEEK_SECONDS)
     with closing(connection):
-        guard.harden(connection)
-        guard.check_schema(path, connection, is_complete=False)
+        schema.harden(connection)
+        schema.check_schema(path, connection, is_complete=False)
         return connection.execute(query).fetchall()
 
 
@@ -372,3 +370,136 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
             if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
                 raise
         time.sleep(0.01)
+
+
+# Connections that stay open between reads. Opening one takes 0.2 ms, and each may cache 8 MB.
+MAX_IDLE = 4
+
+C = TypeVar("C", bound=sqlite3.Connection)
+
+
+class _ThreadState(threading.local, Generic[C]):
+    """The connection of the read transaction that a thread is in."""
+
+    connection: C | None = None
+
+
+class ReadTransaction(Generic[C]):
+    """A block that reads everything from one state; a block inside a block of the same thread is part of it."""
+
+    # A class, because every search enters several of these blocks, and a generator takes longer.
+    __slots__ = ("_location", "_path", "_readers", "connection")
+
+    def __init__(self, readers: Readers[C], path: Path, location: str) -> None:
+        self._readers, self._path, self._location = readers, path, location
+        self.connection: C | None = None  # of the outermost block, while it is open
+
+    def __enter__(self) -> None:
+        """Enter the block."""
+        try:
+            with translate_errors(self._path, self._location):
+                self._readers.begin(self)
+        except BaseException:
+            self._readers.end(self)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the block."""
+        self._readers.end(self)
+
+    def __del__(self) -> None:
+        """Leave a block after all, if Ctrl-C came before `__exit__` did so."""
+        if self.connection is not None:
+            self._readers.end(self)
+
+
+class Readers(Generic[C]):
+    """The connections that read one file; one is there from the beginning, so that a thread can always wait for it.
+
+    `connect` returns one more, or None if there can be none: then a thread waits for one of the others.
+    """
+
+    def __init__(self, first: C, connect: Callable[[], C | None]) -> None:
+        self._connect = connect
+        self._idle = [first]
+        self._is_closed = False
+        self._changed = threading.Condition()
+        self._thread: _ThreadState[C] = _ThreadState()
+
+    def begin(self, transaction: ReadTransaction[C]) -> None:
+        """Let this thread read everything from one state, unless it already does."""
+        if self._thread.connection is None:
+            transaction.connection = self._take()
+            transaction.connection.execute("BEGIN")
+            self._thread.connection = transaction.connection
+
+    def end(self, transaction: ReadTransaction[C]) -> None:
+        """End the work of a transaction."""
+        connection, transaction.connection = transaction.connection, None
+        if connection is not None:
+            if self._thread.connection is connection:
+                self._thread.connection = None
+            self._give_back(connection)
+
+    @contextmanager
+    def connection(self) -> Iterator[C]:
+        """Yield the connection of this thread's transaction, or else one that no other thread uses."""
+        if self._thread.connection is not None:
+            yield self._thread.connection
+            return
+        connection = self._take()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def fetch_all(self, query: str, values: Sequence[Any]) -> list[Any]:
+        """Return the rows of a query; a search runs a dozen of them, so this is written out."""
+        connection = self._thread.connection
+        if connection is not None:
+            return connection.execute(query, values).fetchall()
+        connection = self._take()
+        try:
+            return connection.execute(query, values).fetchall()
+        finally:
+            self._give_back(connection)
+
+    def close(self) -> None:
+        """Close all connections; one that a thread still reads with is closed when it is given back."""
+        with self._changed:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+            self._changed.notify_all()
+        for connection in idle:
+            connection.close()
+
+    def _take(self) -> C:
+        if (idle := self._take_idle(wait=False)) is not None:
+            return idle
+        if (connection := self._connect()) is not None:
+            return connection
+        waited = self._take_idle(wait=True)
+        assert waited is not None
+        return waited
+
+    def _take_idle(self, *, wait: bool) -> C | None:
+        with self._changed:
+            while True:
+                if self._is_closed:
+                    raise sqlite3.ProgrammingError("closed database")
+                if self._idle:
+                    return self._idle.pop()
+                if not wait:
+                    return None
+                self._changed.wait()
+
+    def _give_back(self, connection: C) -> None:
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):
+                connection.execute("COMMIT")
+        with self._changed:
+            if not self._is_closed and len(self._idle) < MAX_IDLE:
+                self._idle.append(connection)
+                self._changed.notify()
+                return
+        connection.close()

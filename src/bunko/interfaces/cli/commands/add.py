@@ -26,7 +26,7 @@ from bunko.library.tools.assistant_names import assistant_name
 from bunko.messages import translate
 from bunko.sources import section_of
 from bunko.sources.detect import detect_sources
-from bunko.sources.vaults import vault_program
+from bunko.sources.walk import vault_program
 
 if TYPE_CHECKING:
     from bunko.library.library import Library

@@ -13,7 +13,7 @@ import click
 
 from bunko.interfaces.cli.help_formatter import cell_count
 from bunko.messages import translate
-from bunko.text.hidden_chars import HIDDEN_CHAR
+from bunko.text.labels import HIDDEN_CHAR
 
 # All control characters except tab and newline, and the marks that change the direction of text.
 _DIRECTION_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))

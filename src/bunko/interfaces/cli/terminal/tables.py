@@ -16,7 +16,7 @@ from bunko.interfaces.cli.help_formatter import wrap_cells
 from bunko.interfaces.cli.terminal.columns import Column
 from bunko.interfaces.cli.terminal.printing import replace_controls
 from bunko.messages import language, translate
-from bunko.text.characters import JAPANESE_CHARS
+from bunko.text.language import JAPANESE_CHARS
 from bunko.text.snippets import TermMatch
 
 # Characters of two cells: a row may end after each of them, as Japanese is written without spaces.

@@ -32,7 +32,7 @@ from bunko.search.paging import PageItem
 from bunko.search.passages import MEMO_EXTRACTS, Passage, display_label
 from bunko.search.request import SearchRequest
 from bunko.sources import kinds_of_section
-from bunko.text.hidden_chars import remove_hidden_chars
+from bunko.text.labels import remove_hidden_chars
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, snippet_range
 from bunko.text.tags import parse_tags
 from bunko.text.token_count import estimate_tokens
