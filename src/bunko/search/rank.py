@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bunko.protocols import Embedder, IndexView
 from bunko.runtime.timing import timer
@@ -238,9 +238,10 @@ def select_rows(
     rows = list(final_scores) if is_sorted else sort_by_score(view, final_scores)
     minimum = request.ranking.min_combined_score
     if minimum is not None and request.has_combined_score:
+        # The minimum removes noise. With a high vector weight, a text that contains every word may score below it.
         full_matches = every_word(rows) if request.ranking.keep_full_matches else [False] * len(rows)
         pairs = zip(rows, full_matches, strict=True)
-        rows = [row for row, has_all in pairs if reach_minimum(final_scores[row], has_all, minimum)]
+        rows = [row for row, is_full_match in pairs if is_full_match or final_scores[row] >= minimum]
     return rows[: request.top_k]
 
 
@@ -248,11 +249,3 @@ def have_every_word(view: IndexView, analysis: QueryAnalysis, rows: Sequence[int
     """Return which rows contain every word of the query."""
     words = [term for term, role in zip(analysis.terms, analysis.roles, strict=True) if role == ""]
     return [bool(words) and all(matches) for matches in view.matches(words, rows)]
-
-
-def reach_minimum(scores: Any, every_word: Any, minimum: float) -> Any:
-    """Return whether scores, as numbers or as arrays, reach the minimum, or a row is kept for having every word.
-
-    The minimum removes noise. With a high vector weight, a text that contains every word may score below it.
-    """
-    return (scores >= minimum) | every_word
