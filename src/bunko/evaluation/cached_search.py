@@ -46,7 +46,7 @@ class SearchConfig:
         """Return the options that the lexical ranking depends on: configurations that share it are cheap together."""
         if self.request.mode == "semantic":
             return ()
-        return self.request.ranking.values_of("analysis", "words")
+        return self.request.options.values_of("analysis", "words")
 
 
 def embed_queries(embedder: Embedder, queries: Sequence[JudgedQuery], *, batch_size: int | None = None) -> Vectors:
@@ -112,13 +112,13 @@ class CachedSearch:
 
     def _rank_rows(self, query_index: int, request: RankRequest, fetch_size: int) -> list[int]:
         """Return the best rows, as a search for `fetch_size` results ranks them."""
-        request = replace(request, top_k=fetch_size)
+        request = replace(request, row_count=fetch_size)
         query = self._queries[query_index]
         if wordings := clean_wordings(query.text, query.also, query.passage):
             # Not cached: their weights are what is tried.
             embedder = self._embedder if request.mode != "bm25" else None
-            request = replace(request, wordings=wordings)
-            return [ranked.row for ranked in rank_rows(self._view, clean_query(query.text), embedder, request)]
+            request = replace(request, query=clean_query(query.text), wordings=wordings)
+            return [ranked.row for ranked in rank_rows(self._view, embedder, request)]
         lexical, nearest = EMPTY_RANKING, None
         if request.mode != "semantic":
             lexical = self._rank_lexical(query_index, request)
@@ -130,7 +130,7 @@ class CachedSearch:
 
     def _rank_lexical(self, query_index: int, request: RankRequest) -> Ranking:
         k = request.rows_per_arm
-        options = request.ranking
+        options = request.options
         key = (k, *options.values_of("analysis", "words"))
         if key not in self._lexical_cache:
             analysis = self._analysis(query_index, request)
@@ -146,11 +146,11 @@ class CachedSearch:
                 nearest_rows = most_similar(self._view, self._vectors[query_index], request.rows_per_arm)
             self._nearest_cache[key] = nearest_rows
         nearest_rows = self._nearest_cache[key]
-        return nearest_rows and within_distance(nearest_rows, request.ranking.similarity_threshold)
+        return nearest_rows and within_distance(nearest_rows, request.options.similarity_threshold)
 
     def _have_every_word(self, query_index: int, request: RankRequest, rows: Sequence[int]) -> list[bool]:
         """Return which rows contain every word of the query."""
-        cache = self._every_word_cache.setdefault((query_index, *request.ranking.values_of("analysis")), {})
+        cache = self._every_word_cache.setdefault((query_index, *request.options.values_of("analysis")), {})
         uncached = [row for row in rows if row not in cache]
         if uncached:
             flags = have_every_word(self._view, self._analysis(query_index, request), uncached)
@@ -158,9 +158,9 @@ class CachedSearch:
         return [cache[row] for row in rows]
 
     def _analysis(self, query_index: int, request: RankRequest) -> QueryAnalysis:
-        key = query_index, *request.ranking.values_of("analysis")
+        key = query_index, *request.options.values_of("analysis")
         if key not in self._analysis_cache:
-            self._analysis_cache[key] = analyse_query(clean_query(self._queries[query_index].text), request.ranking)
+            self._analysis_cache[key] = analyse_query(clean_query(self._queries[query_index].text), request.options)
         return self._analysis_cache[key]
 
     def _document_uris(self, rows: Sequence[int], limit: int) -> list[str]:

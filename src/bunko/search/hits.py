@@ -13,7 +13,7 @@ from bunko.runtime.timing import timer
 from bunko.search.explanations import explain_texts
 from bunko.search.query_analysis import analyse_query
 from bunko.search.rank import RankedRow, rank_rows
-from bunko.search.request import MAX_HITS, RankRequest, Selection, clean_query
+from bunko.search.request import MAX_HITS, RankRequest, Selection
 from bunko.text import ngrams
 from bunko.text.phrases import fold_text, has_phrase
 from bunko.types import ArmScore, Hit
@@ -164,7 +164,7 @@ def select_reranked(request: RankRequest, candidates: Sequence[Hit], scores: Seq
             if selected.is_complete:
                 break
         return selected.finish()
-    return hits[: request.top_k]
+    return hits[: request.row_count]
 
 
 def _in_order(candidates: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
@@ -188,7 +188,7 @@ _MAX_GRAMS = 128
 _FEW_WORDS = 0.3
 
 
-def search(
+def find_hits(
     store: Store, view: IndexView, tools: Mapping[int, str], embedder: Embedder | None, request: RankRequest
 ) -> list[Hit]:
     """Return the best hits of some tools; call it inside the store's `read_transaction` with a view taken there.
@@ -196,8 +196,7 @@ def search(
     A longer list begins with the same hits as a shorter one of the same request. For a reranker, all candidates are
     returned: `select_reranked` returns the best of them.
     """
-    query = clean_query(request.query)
-    _log.debug('[search] query="%s", top_k=%d', query, request.top_k)
+    _log.debug('[search] query="%s", top_k=%d', request.query, request.row_count)
     with timer("search_total", _log):
         where = None
         if request.where:
@@ -214,10 +213,10 @@ def search(
         else:
             # For a reranker no deeper than without it if that is enough: the fusion is then the same.
             depth = max(request.rows_per_arm, request.rerank_count)
-            deeper = replace(request, top_k=max(request.top_k, request.rerank_count), depth=depth)
-            hits = _fetch_hits(store, view, tools, request, rank_rows(view, query, embedder, deeper, where))
+            deeper = replace(request, row_count=max(request.row_count, request.rerank_count), depth=depth)
+            hits = _fetch_hits(store, view, tools, request, rank_rows(view, embedder, deeper, where))
         if request.explain and request.explain_texts:
-            hits = explain_texts(hits, query, embedder)
+            hits = explain_texts(hits, request.query, embedder)
         _log.debug("[search] results: %d chunks returned", len(hits))
         for rank, hit in enumerate(hits if _log.isEnabledFor(logging.DEBUG) else (), 1):
             _log.debug('[search]   [%d] score=%.2f file=%s heading="%s"', rank, hit.score, hit.uri, hit.chunk.heading)
@@ -237,7 +236,6 @@ def _ranked_hits(
 
     If more are needed, the rows of a deeper ranking follow those of the first, whose order stays.
     """
-    query = clean_query(request.query)
     rows_with_phrases: set[int] | None = None
     if selection.phrases:
         rows_with_phrases, where = _find_phrases(store, view, selection, where)
@@ -245,10 +243,10 @@ def _ranked_hits(
     max_depth = max(depth, MAX_HITS)
     batch = selection.already_returned + selection.limit
     # Twice as many are enough for most passages; to build and explain more rows takes longer than to rank them.
-    top_k = MAX_HITS if selection.new_ranges is None else min(2 * batch, MAX_HITS)
+    row_count = MAX_HITS if selection.new_ranges is None else min(2 * batch, MAX_HITS)
     seen_rows: set[int] = set()
     while rows_with_phrases is None or not rows_with_phrases <= seen_rows:
-        ranked_rows = rank_rows(view, query, embedder, replace(request, top_k=top_k, depth=depth), where)
+        ranked_rows = rank_rows(view, embedder, replace(request, row_count=row_count, depth=depth), where)
         new_rows = [ranked_row for ranked_row in ranked_rows if ranked_row.row not in seen_rows]
         seen_rows.update(ranked_row.row for ranked_row in new_rows)
         rows = [row for row in new_rows if rows_with_phrases is None or row.row in rows_with_phrases]
@@ -259,8 +257,8 @@ def _ranked_hits(
         is_below_minimum = selection.min_score is not None and rows and last_score < selection.min_score
         if is_below_minimum:
             return
-        if len(ranked_rows) == top_k < MAX_HITS:
-            top_k = MAX_HITS
+        if len(ranked_rows) == row_count < MAX_HITS:
+            row_count = MAX_HITS
             continue
         if not new_rows or depth >= max_depth or len(seen_rows) >= view.size:
             return
@@ -338,8 +336,8 @@ def shares_few_words(view: IndexView, request: RankRequest, hits: Sequence[Hit])
     """Return whether even the best of the hits has few of the words of its query, so that other wordings may help."""
     if request.mode == "semantic":
         return False
-    options = request.ranking
-    possible = view.max_score(analyse_query(clean_query(request.query), options).terms, k1=options.k1)
+    options = request.options
+    possible = view.max_score(analyse_query(request.query, options).terms, k1=options.k1)
     return max(hit.bm25_score or 0.0 for hit in hits) < _FEW_WORDS * possible
 
 

@@ -178,7 +178,6 @@ def chunk_passages(hits: Sequence[Hit], find_document: Callable[[Hit], StoredDoc
 
 def snippet_terms(query: str) -> SnippetTerms:
     """Return the terms a snippet is chosen by: those of the query, their expansions and the query's own spelling."""
-    # Imported late: it loads numpy, and most commands show no snippet.
     analysis = analyse_query(query)
     weights = {
         spelling: term.weight

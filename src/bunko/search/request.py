@@ -90,15 +90,15 @@ class Selection:
 class RankRequest:
     """A query and how to rank its results, with all settings resolved."""
 
-    query: str
+    query: str  # cleaned
     mode: Mode = "bm25"
-    top_k: int = 5
-    ranking: RankingOptions = DEFAULT_RANKING
+    row_count: int = 5
+    options: RankingOptions = DEFAULT_RANKING
     where: Filter = NO_FILTER
     explain: bool = False
     explain_texts: bool = True  # an explanation also names the fields of terms and the best sentence
-    depth: int | None = None  # rows of each arm; None: enough for `top_k`
-    selection: Selection | None = None  # None: the first `top_k`
+    depth: int | None = None  # rows of each arm; None: enough for `row_count`
+    selection: Selection | None = None  # None: the first `row_count`
     rerank_count: int = 0  # how many of the first hits a reranker reads; 0: none
     read_documents: bool = False  # whether hits come with their documents, which passages need
     wordings: tuple[Wording, ...] = ()  # ranked beside the query
@@ -107,25 +107,25 @@ class RankRequest:
         """Reject invalid values and name the allowed ones."""
         if self.mode not in MODES:
             raise QueryError(f"Unknown search mode {self.mode!r}", hint=f"Use one of: {', '.join(MODES)}.")
-        if not 1 <= self.top_k <= MAX_HITS:
-            raise QueryError(f"{self.top_k} results cannot be returned", hint=f"Ask for 1 to {MAX_HITS}.")
+        if not 1 <= self.row_count <= MAX_HITS:
+            raise QueryError(f"{self.row_count} results cannot be returned", hint=f"Ask for 1 to {MAX_HITS}.")
 
     @property
     def rows_per_arm(self) -> int:
         """Return how many rows each arm contributes."""
         if self.depth is not None:
             return self.depth
-        return self.top_k if self.mode != "hybrid" else self.rows_to_select_from
+        return self.row_count if self.mode != "hybrid" else self.rows_to_select_from
 
     @property
     def rows_to_select_from(self) -> int:
         """Return how many rows of an arm a fusion or a selection of the best needs."""
-        return max(3 * self.top_k, _MIN_FETCH)
+        return max(3 * self.row_count, _MIN_FETCH)
 
     @property
     def has_combined_score(self) -> bool:
         """Return whether results are ranked by a weighted sum of the scores of both arms."""
-        return self.mode == "hybrid" and self.ranking.fusion == "cc"
+        return self.mode == "hybrid" and self.options.fusion == "cc"
 
 
 def clean_query(query: str) -> str:

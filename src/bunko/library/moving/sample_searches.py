@@ -154,11 +154,11 @@ def compare_indexes(
 def search_sample(store: Store, index: Index, sample: SampleSearch) -> tuple[_Hits, _Hits, _Hits]:
     """Return the best chunks by words, by vectors, and by both."""
     vector = sample.vector
-    request = RankRequest(sample.query, mode="bm25" if vector is None else "hybrid", top_k=_HITS)
+    request = RankRequest(sample.query, mode="bm25" if vector is None else "hybrid", row_count=_HITS)
     with store.read_transaction():
         view = index.view([sample.tool.id])
-        analysis = analyse_query(sample.query, request.ranking)
-        lexical = rank_lexical(view, analysis, request.rows_per_arm, k1=request.ranking.k1, b=request.ranking.b)
+        analysis = analyse_query(sample.query, request.options)
+        lexical = rank_lexical(view, analysis, request.rows_per_arm, k1=request.options.k1, b=request.options.b)
         nearest = None if vector is None else view.nearest(vector, request.rows_per_arm)
         scores = fuse(view, analysis, request, Arms(lexical, nearest), noise_floor=-1.0)
         if view.notices:  # it is away, and something else answered
