@@ -21,15 +21,14 @@ from bunko.library.tools.catalog import ToolNames, disabled_notices, no_tool_err
 from bunko.library.web import defaults as web_defaults
 from bunko.protocols import Embedder, Store
 from bunko.search.passages import Extract, PassageRanges
+from bunko.search.query_syntax import ParsedQuery, parse_query
 from bunko.search.request import (
     MAX_HITS,
-    ParsedQuery,
     RankRequest,
     SearchRequest,
     Selection,
     clean_query,
     clean_wordings,
-    parse_query,
     tool_search_settings,
 )
 from bunko.settings import Settings

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from bunko import rerankers
 from bunko.errors import BunkoError
 from bunko.runtime.timing import timer
-from bunko.search.hits import select_reranked
 from bunko.search.request import RankRequest
+from bunko.search.selection import select_reranked
 from bunko.settings.schema import SearchSection
 from bunko.types import Hit
 
