@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
@@ -89,7 +89,7 @@ class PassageRanges:
     def __init__(
         self,
         find_document: Callable[[Hit], StoredDocument | None],
-        extract: Extract | Callable[[Hit], Extract],
+        extract: Extract | Mapping[str, Extract],
         *,
         already_returned: int = 0,
         query: str = "",
@@ -135,7 +135,7 @@ class PassageRanges:
         return self._documents[key]
 
     def _range_of(self, hit: Hit, document: StoredDocument) -> _TextRange:
-        size = self._extract(hit) if callable(self._extract) else self._extract
+        size = self._extract if isinstance(self._extract, str) else self._extract[hit.tool]
         if size != "snippet":
             return _TextRange([hit], document, *_extract_range(hit, document, size))
         self._query_terms = self._query_terms or snippet_terms(self._query)
@@ -148,7 +148,7 @@ class PassageRanges:
 def extract_passages(
     hits: Sequence[Hit],
     find_document: Callable[[Hit], StoredDocument | None],
-    extract: Extract | Callable[[Hit], Extract],
+    extract: Extract | Mapping[str, Extract],
     *,
     already_returned: int = 0,
     query: str = "",

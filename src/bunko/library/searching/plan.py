@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -54,7 +54,7 @@ class SearchPlan:
     rank_request: RankRequest  # how the rows are ranked, and which hits are selected
     top_k: int  # hits of a page
     joins_hits: bool  # whether several hits may become one passage
-    extents: dict[str, Extract]  # how much of a hit each tool returns, by name
+    extents: Mapping[str, Extract]  # how much of a hit is returned, by the name of its tool
     notices: list[str]
     embedder: Embedder | None = None
     words_only: set[int] = field(default_factory=set)  # ids of tools whose vectors this embedder cannot search
@@ -67,10 +67,6 @@ class SearchPlan:
     def search_words(self) -> None:
         """Search by words alone from now on."""
         self.rank_request = replace(self.rank_request, mode="bm25")
-
-    def extract_of(self, hit: Hit) -> Extract:
-        """Return how much of a hit is returned: as requested, else as its tool says."""
-        return self.request.extract or self.extents.get(hit.tool, "chunk")
 
 
 class Planner:
@@ -106,11 +102,11 @@ class Planner:
         rank_request = self.resolve(
             request, selected if request.use_tool_settings else (), read_documents=page_start is not None
         )
-        extents = {request.extract} if request.extract else {tool.options.extract or "chunk" for tool in selected}
-        joins_hits = request.join_chunks or request.max_chars is not None or extents != {"chunk"}
+        extents = extents_of(selected, request.extract)
+        joins_hits = request.join_chunks or request.max_chars is not None or set(extents.values()) != {"chunk"}
         plan = SearchPlan(
             request, tools, selected, rank_request, rank_request.row_count, joins_hits and request.per_document != 1,
-            {tool.name: tool.options.extract or "chunk" for tool in tools},
+            extents,
             [*self._notices, *disabled_notices(self._store, self._tool_config, selected)],
         )  # fmt: skip
         plan.rank_request = _select(plan, document_of, page_start)
@@ -198,7 +194,7 @@ def _select(
     new_ranges = None
     if page_start is not None and plan.joins_hits:
         new_ranges = partial(
-            PassageRanges, document_of, plan.extract_of,
+            PassageRanges, document_of, plan.extents,
             already_returned=already_returned, query=request.query, max_chars=request.max_chars,
         )  # fmt: skip
     folders = shared_folders(plan.tools) if len(plan.tools) > 1 else ()
@@ -211,6 +207,11 @@ def _select(
         already_returned, new_ranges,
     )  # fmt: skip
     return replace(rank_request, query=parsed.words, selection=selection)
+
+
+def extents_of(tools: Sequence[Tool], extract: Extract | None = None) -> dict[str, Extract]:
+    """Return how much of a hit of each tool is returned, by its name: as requested, else as the tool says."""
+    return {tool.name: extract or tool.options.extract or "chunk" for tool in tools}
 
 
 def settings_sections(tools: Sequence[Tool]) -> set[str]:

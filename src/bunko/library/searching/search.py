@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,14 @@ from bunko.library.importing.outages import Outages
 from bunko.library.importing.refresh import Refresher
 from bunko.library.searching.chat_models import ChatModels
 from bunko.library.searching.page import Page, check_page_cursor, cut_page
-from bunko.library.searching.plan import Planner, SearchPlan, selection_notices, settings_sections, shared_folders
+from bunko.library.searching.plan import (
+    Planner,
+    SearchPlan,
+    extents_of,
+    selection_notices,
+    settings_sections,
+    shared_folders,
+)
 from bunko.library.tools import catalog
 from bunko.library.tools.assistant_names import AssistantNames, assistant_names
 from bunko.library.tools.build_config import ToolConfig
@@ -139,7 +146,7 @@ class Searcher:
                 plan = self.planner.plan(request, tools, self.document_of, start.first_hit)
                 answer = report(self._answer(plan, observer))
                 passages = self.passages(
-                    answer.hits, plan.extract_of, already_returned=start.first_hit, query=answer.searched_query,
+                    answer.hits, plan.extents, already_returned=start.first_hit, query=answer.searched_query,
                     max_chars=request.max_chars, join_chunks=request.join_chunks,
                 )  # fmt: skip
                 following = _start_of_next_page(plan, start, answer, passages) if request.continue_past_top_k else None
@@ -335,29 +342,27 @@ class Searcher:
     def passages(
         self,
         hits: Sequence[Hit],
-        extract: Extract | Callable[[Hit], Extract] | None = None,
+        extract: Extract | Mapping[str, Extract] | None = None,
         *,
         already_returned: int = 0,
         query: str = "",
         max_chars: int | None = None,
         join_chunks: bool = True,
     ) -> list[Passage]:
-        """Return the passages of hits in the given extent, else in the extent of each hit's tool.
+        """Return the passages of hits in the given extent, for all or by tool, else in that of each hit's tool.
 
         Without `join_chunks`, hits whose passage is their chunk stay apart. See `PassageRanges` for the rest.
         """
-        extents: dict[str, Extract] = {}
-        if extract is None:
-            extents = {tool.name: tool.options.extract or "chunk" for tool in self.tools()}
-
-        def extract_of(hit: Hit) -> Extract:
-            return extract(hit) if callable(extract) else extract or extents.get(hit.tool, "chunk")
-
+        if isinstance(extract, str):
+            extents: dict[str, Extract] = {hit.tool: extract for hit in hits}
+        else:
+            by_tool = extents_of(self.tools()) if extract is None else extract
+            extents = {hit.tool: by_tool.get(hit.tool, "chunk") for hit in hits}
         documents = self._documents_of(hits)
-        if not join_chunks and max_chars is None and all(extract_of(hit) == "chunk" for hit in hits):
+        if not join_chunks and max_chars is None and set(extents.values()) <= {"chunk"}:
             return chunk_passages(hits[already_returned:], documents)
         return extract_passages(
-            hits, documents, extract_of, already_returned=already_returned, query=query, max_chars=max_chars
+            hits, documents, extents, already_returned=already_returned, query=query, max_chars=max_chars
         )
 
     def _documents_of(self, hits: Sequence[Hit]) -> Callable[[Hit], StoredDocument | None]:
