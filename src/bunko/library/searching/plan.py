@@ -20,7 +20,7 @@ from bunko.library.tools.build_config import ToolConfig
 from bunko.library.tools.catalog import ToolNames, disabled_notices, no_tool_error
 from bunko.library.web import defaults as web_defaults
 from bunko.protocols import Embedder, Store
-from bunko.search.passages import Extract, PassageRanges
+from bunko.search.passages import Extract, PassageOffsets, PassageRanges
 from bunko.search.query_syntax import ParsedQuery, parse_query
 from bunko.search.request import (
     MAX_HITS,
@@ -57,6 +57,7 @@ class SearchPlan:
     extents: Mapping[str, Extract]  # how much of a hit is returned, by the name of its tool
     notices: list[str]
     embedder: Embedder | None = None
+    offsets: PassageOffsets = field(default_factory=dict)  # of the hits of a page, computed when they are selected
     words_only: set[int] = field(default_factory=set)  # ids of tools whose vectors this embedder cannot search
 
     @property
@@ -195,7 +196,7 @@ def _select(
     if page_start is not None and plan.joins_hits:
         new_ranges = partial(
             PassageRanges, document_of, plan.extents,
-            already_returned=already_returned, query=request.query, max_chars=request.max_chars,
+            already_returned=already_returned, query=parsed.words, max_chars=request.max_chars, offsets=plan.offsets,
         )  # fmt: skip
     folders = shared_folders(plan.tools) if len(plan.tools) > 1 else ()
     limit = min(plan.top_k, MAX_HITS - already_returned)

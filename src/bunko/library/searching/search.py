@@ -43,7 +43,7 @@ from bunko.runtime.timing import now
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
 from bunko.search.hits import find_hits, log_answer, shares_few_words
 from bunko.search.paging import Cursor, parse_cursor
-from bunko.search.passages import Extract, Passage, chunk_passages, extract_passages
+from bunko.search.passages import Extract, Passage, PassageOffsets, chunk_passages, extract_passages
 from bunko.search.request import MAX_HITS, MAX_QUERY_CHARS, SearchRequest, clean_query, clean_wordings
 from bunko.settings import Settings
 from bunko.text.normalise import escape_surrogates
@@ -147,7 +147,7 @@ class Searcher:
                 answer = report(self._answer(plan, observer))
                 passages = self.passages(
                     answer.hits, plan.extents, already_returned=start.first_hit, query=answer.searched_query,
-                    max_chars=request.max_chars, join_chunks=request.join_chunks,
+                    max_chars=request.max_chars, join_chunks=request.join_chunks, offsets=plan.offsets,
                 )  # fmt: skip
                 following = _start_of_next_page(plan, start, answer, passages) if request.continue_past_top_k else None
                 if passages or following is None:
@@ -348,6 +348,7 @@ class Searcher:
         query: str = "",
         max_chars: int | None = None,
         join_chunks: bool = True,
+        offsets: PassageOffsets | None = None,
     ) -> list[Passage]:
         """Return the passages of hits in the given extent, for all or by tool, else in that of each hit's tool.
 
@@ -362,7 +363,13 @@ class Searcher:
         if not join_chunks and max_chars is None and set(extents.values()) <= {"chunk"}:
             return chunk_passages(hits[already_returned:], documents)
         return extract_passages(
-            hits, documents, extents, already_returned=already_returned, query=query, max_chars=max_chars
+            hits,
+            documents,
+            extents,
+            already_returned=already_returned,
+            query=query,
+            max_chars=max_chars,
+            offsets=offsets,
         )
 
     def _documents_of(self, hits: Sequence[Hit]) -> Callable[[Hit], StoredDocument | None]:
