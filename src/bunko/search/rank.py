@@ -64,21 +64,21 @@ def rank_rows(
     if weights:
         rows, depth = max(request.row_count, DEPTH), max(request.rows_per_arm, DEPTH)
         query_request = replace(request, row_count=rows, depth=depth)
-    query = rank_text(view, texts[0], vectors[0], query_request, noise_floor=noise_floor, where=where)
+    ranked_query = rank_text(view, texts[0], vectors[0], query_request, noise_floor=noise_floor, where=where)
     if not weights:
-        return _build_rows(view, request, [query], query.rows, query.scores.final, where)
+        return _build_rows(view, request, [ranked_query], ranked_query.rows, ranked_query.scores.final, where)
     # A wording is ranked as deep as it counts, whatever the page.
     wording_request = replace(request, row_count=DEPTH, depth=DEPTH)
-    wordings = [
+    ranked_wordings = [
         rank_text(view, text, vector, wording_request, noise_floor=noise_floor, where=where)
         for text, vector in zip(texts[1:], vectors[1:], strict=True)
     ]
-    wording_scores = [wording.scores.final for wording in wordings]
-    combined = combine(query.scores.final, list(zip(weights.values(), wording_scores, strict=True)))
-    first = query.rows[:PROTECTED_ROWS]
+    wording_scores = [wording.scores.final for wording in ranked_wordings]
+    combined = combine(ranked_query.scores.final, list(zip(weights.values(), wording_scores, strict=True)))
+    first = ranked_query.rows[:PROTECTED_ROWS]
     best = sort_by_score(view, combined.final)
-    best = keep_full_matches(best, first, have_every_word(view, query.analysis, first))[: request.row_count]
-    return _build_rows(view, request, [query, *wordings], best, combined.final, where, combined)
+    best = keep_full_matches(best, first, have_every_word(view, ranked_query.analysis, first))[: request.row_count]
+    return _build_rows(view, request, [ranked_query, *ranked_wordings], best, combined.final, where, combined)
 
 
 def rank_text(

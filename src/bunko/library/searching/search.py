@@ -363,14 +363,9 @@ class Searcher:
         if not join_chunks and max_chars is None and set(extents.values()) <= {"chunk"}:
             return chunk_passages(hits[already_returned:], documents)
         return extract_passages(
-            hits,
-            documents,
-            extents,
-            already_returned=already_returned,
-            query=query,
-            max_chars=max_chars,
+            hits, documents, extents, already_returned=already_returned, query=query, max_chars=max_chars,
             offsets=offsets,
-        )
+        )  # fmt: skip
 
     def _documents_of(self, hits: Sequence[Hit]) -> Callable[[Hit], StoredDocument | None]:
         """Read the documents that hits do not come with, all at once, and return what finds that of a hit."""
