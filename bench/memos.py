@@ -131,7 +131,7 @@ def _ranking(library: Library, mode: str) -> Callable[[str], object]:
     def answer(word: str) -> object:
         if word not in requests:
             requests[word] = library.build_request(word, tools=tools, mode=mode, top_k=TOP)
-        return rank_rows(view, word, embedder if mode == "hybrid" else None, requests[word])
+        return rank_rows(view, embedder if mode == "hybrid" else None, requests[word])
 
     return answer
 

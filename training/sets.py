@@ -62,9 +62,9 @@ def load_set(folder: Path, step: int, *, bridge: bool) -> dict[str, Any]:
         chunks = library.store.documents.chunks(ids)
         document_ids = {uri: index for index, uri in enumerate(sorted({chunk.uri for chunk in chunks.values()}))}
         rows, scores = np.full((len(queries), DEPTH), -1, np.int32), np.zeros((len(queries), DEPTH), np.float32)
-        request = RankRequest("", "bm25", DEPTH, RankingOptions(bridge=bridge))
         for index, query in enumerate(queries):
-            for rank, hit in enumerate(rank_rows(view, query, None, request)):
+            request = RankRequest(query, "bm25", DEPTH, RankingOptions(bridge=bridge))
+            for rank, hit in enumerate(rank_rows(view, None, request)):
                 rows[index, rank], scores[index, rank] = positions[hit.row], hit.score
     return {
         "texts": [chunks[chunk_id].chunk.text_in_context(chunks[chunk_id].title)[:MAX_CHARS] for chunk_id in ids],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
-from bunko.search.hits import search
+from bunko.search.hits import find_hits
 from bunko.search.request import RankRequest
 from bunko.text import analyzer
 from bunko.text.term_codec import pack_terms
@@ -34,5 +34,5 @@ def search_results(
 ) -> list[tuple[str, int, float]]:
     """Return URI, chunk index and score of each hit."""
     with store.read_transaction():
-        hits = search(store, index.snapshot(), {tool.id: tool.name}, None, RankRequest(query, **options))  # type: ignore[arg-type]
+        hits = find_hits(store, index.snapshot(), {tool.id: tool.name}, None, RankRequest(query, **options))  # type: ignore[arg-type]
     return [(hit.uri, hit.chunk.index, hit.score) for hit in hits]

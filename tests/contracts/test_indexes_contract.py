@@ -15,7 +15,7 @@ from bunko import indexes
 from bunko.embedders import hashing
 from bunko.errors import UnknownName
 from bunko.protocols import Index, IndexView, Store
-from bunko.search.hits import search
+from bunko.search.hits import find_hits
 from bunko.search.query_analysis import analyse_query
 from bunko.search.request import RankRequest
 from bunko.stores import memory
@@ -285,7 +285,7 @@ def test_a_search_gives_the_same_hits_as_with_the_reference(store: Store, tool: 
     for query in QUERIES:
         for ranking, explain in ((DEFAULT_RANKING, False), (weighted, False), (DEFAULT_RANKING, True)):
             request = RankRequest(query, mode, 50, ranking, explain=explain)
-            expected, found = (search(store, view, {tool.id: "docs"}, EMBEDDER, request) for view in pair)
+            expected, found = (find_hits(store, view, {tool.id: "docs"}, EMBEDDER, request) for view in pair)
             scores, explanations = (
                 [{(hit.uri, hit.chunk.index): getattr(hit, name) for hit in hits} for hits in (expected, found)]
                 for name in ("score", "explanation")

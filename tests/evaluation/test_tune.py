@@ -223,9 +223,9 @@ def test_the_calls_own_arguments_win_over_the_tools_which_win_over_the_settings(
     assert library.search("alpha", mode="bm25").mode == "bm25"
     assert library.search("alpha", use_tool_settings=False).mode == "bm25"
     request = library.build_request("alpha", tools=[tool])
-    assert (request.ranking.k1, request.ranking.b) == (0.4, 0.75)
-    assert library.build_request("alpha", tools=[tool], k1=0.9).ranking.k1 == 0.9
-    assert library.build_request("alpha").ranking.k1 == 1.7
+    assert (request.options.k1, request.options.b) == (0.4, 0.75)
+    assert library.build_request("alpha", tools=[tool], k1=0.9).options.k1 == 0.9
+    assert library.build_request("alpha").options.k1 == 1.7
 
 
 def test_tools_that_disagree_are_searched_together_as_the_settings_say(docs: Path, open_docs: Opener) -> None:
@@ -234,10 +234,10 @@ def test_tools_that_disagree_are_searched_together_as_the_settings_say(docs: Pat
     library = open_docs()
     one, same = (Tool(name, options=ToolOptions(search={"k1": 0.4})) for name in ("one", "same"))
     other, none = Tool("other", options=ToolOptions(search={"k1": 2.0})), Tool("none")
-    assert library.build_request("x", tools=[one]).ranking.k1 == 0.4
-    assert library.build_request("x", tools=[one, same]).ranking.k1 == 0.4
-    assert library.build_request("x", tools=[one, other]).ranking.k1 == 1.2
-    assert library.build_request("x", tools=[one, none]).ranking.k1 == 1.2
+    assert library.build_request("x", tools=[one]).options.k1 == 0.4
+    assert library.build_request("x", tools=[one, same]).options.k1 == 0.4
+    assert library.build_request("x", tools=[one, other]).options.k1 == 1.2
+    assert library.build_request("x", tools=[one, none]).options.k1 == 1.2
 
 
 def test_what_makes_no_sense_in_a_tools_own_settings_is_left_out(docs: Path, open_docs: Opener) -> None:

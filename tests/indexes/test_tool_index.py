@@ -15,7 +15,7 @@ from bunko.embedders import hashing, vector_keys
 from bunko.indexes.embedded import codes
 from bunko.indexes.embedded import tool_index as live_module
 from bunko.indexes.embedded.tool_index import ToolIndex
-from bunko.search.hits import search
+from bunko.search.hits import find_hits
 from bunko.search.request import RankRequest
 from bunko.stores import memory, sqlite
 from bunko.stores.sqlite.store import Sqlite
@@ -32,9 +32,8 @@ def store(tmp_path: Path) -> Iterator[Sqlite]:
 
 def uris(store: Sqlite, tool: Tool, live: ToolIndex, query: str) -> set[str]:
     with store.read_transaction():
-        return {
-            hit.uri for hit in search(store, live.snapshot(), {tool.id: tool.name}, None, RankRequest(query, top_k=100))
-        }
+        request = RankRequest(query, row_count=100)
+        return {hit.uri for hit in find_hits(store, live.snapshot(), {tool.id: tool.name}, None, request)}
 
 
 def filled(store: Sqlite, folder: Path) -> tuple[Tool, Path]:
@@ -189,8 +188,8 @@ def test_an_index_made_in_several_files_answers_as_one_made_in_memory(
         found = []
         with store.read_transaction():
             for mode in ("bm25", "semantic", "hybrid"):
-                request = RankRequest("京都の検索 第12", mode=mode, top_k=20)
-                hits = search(store, live.snapshot(), {tool.id: "docs"}, embedder, request)
+                request = RankRequest("京都の検索 第12", mode=mode, row_count=20)
+                hits = find_hits(store, live.snapshot(), {tool.id: "docs"}, embedder, request)
                 found.append([(hit.uri, pytest.approx(hit.score, abs=1e-5)) for hit in hits])
         return found
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 import bunko
+from bunko import indexes
 from bunko.errors import LibraryError
 from bunko.library.moving import sample_searches
 from bunko.runtime.observer import NO_OBSERVER
@@ -74,3 +75,24 @@ def test_questions_are_embedded_as_questions(tmp_path: Path) -> None:
         assert question.vector.tolist() == embedder.embed([question.query], query=True)[0].tolist()
         assert sample.vector is not None
         assert sample.vector.tolist() != question.vector.tolist()
+
+
+def test_a_sample_search_ranks_as_a_search_does(tmp_path: Path) -> None:
+    topics = ("temples", "gardens", "trains", "rivers", "markets", "bridges")
+    for number, topic in enumerate(topics):
+        sentences = [f"The {other} are on page {number + at}, with a map of each." for at, other in enumerate(topics)]
+        text = f"# {topic.title()}\n\nThis page is about {topic} and what they cost. {' '.join(sentences)}"
+        (tmp_path / f"{topic}.md").write_text(text)
+    with bunko.open(tmp_path, environ={}) as library:
+        library.reindex()
+        [tool], embedder, query = library.tools(), library.embedder(), "What do the gardens cost?"
+        assert embedder is not None
+        index = indexes.build("embedded", library.store, None)
+        sample = sample_searches.SampleSearch(tool, query, embedder.embed([query], query=True)[0])
+        words, nearest, fused = sample_searches.search_sample(library.store, index, sample)
+        for mode, sample_hits in (("bm25", words), ("semantic", nearest), ("hybrid", fused)):
+            hits = library.search(query, mode=mode, top_k=10).hits  # type: ignore[arg-type]
+            chunks = library.store.documents.chunks([chunk_id for chunk_id, _ in sample_hits])
+            assert len(hits) == len(topics)
+            assert [chunks[chunk_id].uri for chunk_id, _ in sample_hits] == [hit.uri for hit in hits]
+        assert [score for _, score in fused] == pytest.approx([hit.score for hit in hits])

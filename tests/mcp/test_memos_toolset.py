@@ -258,16 +258,16 @@ def test_memos_are_searched_by_their_own_settings_and_other_tools_are_not(desk: 
     library = desk.library()
     tools = {tool.name: tool for tool in library.tools()}
     alone = library.build_request("予算", tools=[tools["memos"], tools["log"]])
-    assert (alone.ranking.fusion, alone.ranking.k1, alone.ranking.b, alone.top_k) == ("cc", 1.5, 0.75, 10)
+    assert (alone.options.fusion, alone.options.k1, alone.options.b, alone.row_count) == ("cc", 1.5, 0.75, 10)
     for mixed in ([tools["memos"], tools["docs"]], [tools["docs"]]):
         request = library.build_request("予算", tools=mixed)
-        assert (request.ranking.fusion, request.ranking.k1, request.top_k) == ("cc", 1.2, 5)
+        assert (request.options.fusion, request.options.k1, request.row_count) == ("cc", 1.2, 5)
 
 
 def test_the_settings_choose_how_memos_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path, monkeypatch, BUNKO_MEMOS_FUSION="rrf") as library:
         memos.import_memos(library, write(tmp_path / "diary.txt", DIARY))
-        assert library.build_request("予算", tools=library.tools()).ranking.fusion == "rrf"
+        assert library.build_request("予算", tools=library.tools()).options.fusion == "rrf"
 
 
 def test_a_memo_that_both_ways_rank_first_scores_as_reciprocal_ranks_say(desk: ToolRegistry) -> None:

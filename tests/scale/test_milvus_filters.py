@@ -16,7 +16,7 @@ from bunko.indexes.milvus.filters import filter_expression
 from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.protocols import Index, Store
-from bunko.search.hits import search
+from bunko.search.hits import find_hits
 from bunko.search.request import RankRequest
 from bunko.types import SourceEntry, Tool
 from bunko.types.records import Filter, PreparedDocument, SelectedDocuments
@@ -79,9 +79,9 @@ def index(store: Store, uri: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[I
 
 
 def results(store: Store, index: Index, tool_ids: dict[int, str], where: Filter, mode: str) -> list[tuple[str, float]]:
-    request = RankRequest(QUERY, top_k=INSIDE, where=where, mode=mode)  # type: ignore[arg-type]
+    request = RankRequest(QUERY, row_count=INSIDE, where=where, mode=mode)  # type: ignore[arg-type]
     with store.read_transaction():
-        hits = search(store, index.view(list(tool_ids)), tool_ids, EMBEDDER, request)
+        hits = find_hits(store, index.view(list(tool_ids)), tool_ids, EMBEDDER, request)
     return [(hit.uri, round(hit.score, 4)) for hit in hits]
 
 
@@ -198,9 +198,9 @@ def test_among_many_chunks_the_best_are_those_of_the_embedded_index(
         views = [built.view([tool.id]) for built in (index, embedded)]
         for query in ("word3 word17", "京都の寺 word5", "the sorry dog", "鹿", "word8 word9 word10 サーバー"):
             for where in filters:
-                request = RankRequest(query, top_k=10, where=where)
+                request = RankRequest(query, row_count=10, where=where)
                 found, expected = (
-                    search(store, view, {tool.id: "documents"}, hashing.build(64), request) for view in views
+                    find_hits(store, view, {tool.id: "documents"}, hashing.build(64), request) for view in views
                 )
                 scores = [[round(hit.score, 4) for hit in hits] for hits in (found, expected)]
                 assert scores[0] == pytest.approx(scores[1], abs=1.01e-4), (query, where)

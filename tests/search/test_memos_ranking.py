@@ -66,7 +66,7 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
             terms = set(spellings(query))
             asked = library.build_request(query, tools=tools)
             wanted = [QueryTerm(analyzer.term_key(term), 1.0) for term in terms]
-            found = view.rank(wanted, 10, k1=asked.ranking.k1, b=asked.ranking.b)
+            found = view.rank(wanted, 10, k1=asked.options.k1, b=asked.options.b)
             ids = view.chunk_ids(found.rows)
             stored = library.store.documents.chunks(ids)
             ours = {stored[chunk_id].title: score for chunk_id, score in zip(ids, found.scores, strict=True)}
@@ -77,5 +77,5 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
 
 def test_memos_have_constants_of_their_own(library: Library) -> None:
     request = library.build_request("予算", tools=library.tools())
-    assert (request.ranking.k1, request.ranking.b, request.top_k) == (1.5, 0.75, 10)
-    assert (library.build_request("予算").ranking.k1, library.build_request("予算").top_k) == (1.2, 5)
+    assert (request.options.k1, request.options.b, request.row_count) == (1.5, 0.75, 10)
+    assert (library.build_request("予算").options.k1, library.build_request("予算").row_count) == (1.2, 5)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.errors import QueryError
-from bunko.search.request import ParsedQuery, SearchRequest, parse_query
+from bunko.search.query_syntax import ParsedQuery, parse_query
+from bunko.search.request import SearchRequest
 from bunko.types import Mode
 from tests.conftest import Opener
 

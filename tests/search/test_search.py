@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bunko.errors import QueryError
 from bunko.library.library import Library
-from bunko.search.request import parse_query
+from bunko.search.query_syntax import parse_query
 from bunko.types import Answer, Mode
 from bunko.types.records import Filter
 from tests.conftest import Opener

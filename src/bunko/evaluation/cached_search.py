@@ -1,16 +1,16 @@
 """Measure queries under many search configurations, and compute each ranking only once.
 
 The lexical ranking depends on k1 and b, the vector ranking on neither, and only fusion on the weight between them: so
-each ranking is computed once and fused with many weights at a time. The numbers equal those of an ordinary run; tests
+each ranking is computed once and fused for each configuration. The numbers equal those of an ordinary run; tests
 compare them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,21 +20,15 @@ from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.run import fetch_sizes, may_abstain, query_measures
 from bunko.library.library import Library
 from bunko.protocols import Embedder
-from bunko.search import fusion
 from bunko.search.arms import Arms, rank_lexical, within_distance
 from bunko.search.query_analysis import QueryAnalysis, analyse_query
-from bunko.search.rank import fuse, have_every_word, rank_rows, reach_minimum, select_rows
+from bunko.search.rank import fuse, have_every_word, rank_rows, select_rows
 from bunko.search.request import RankRequest, clean_query, clean_wordings
 from bunko.search.similarity import most_similar
 from bunko.types.records import EMPTY_RANKING, NearestRows, Ranking
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from bunko.types import Vectors
-
-    Floats = npt.NDArray[np.float64]
-    Rows = npt.NDArray[np.int64]
 
 _CHUNK_BATCH = 500
 
@@ -52,7 +46,7 @@ class SearchConfig:
         """Return the options that the lexical ranking depends on: configurations that share it are cheap together."""
         if self.request.mode == "semantic":
             return ()
-        return self.request.ranking.values_of("analysis", "words")
+        return self.request.options.values_of("analysis", "words")
 
 
 def embed_queries(embedder: Embedder, queries: Sequence[JudgedQuery], *, batch_size: int | None = None) -> Vectors:
@@ -91,102 +85,52 @@ class CachedSearch:
 
     def measure_queries(self, configs: Sequence[SearchConfig]) -> list[list[dict[str, float]]]:
         """Return the measures of each query for each configuration."""
-        # Configurations that differ only in the vector weight are measured together.
-        groups: dict[SearchConfig, list[int]] = {}
-        for index, config in enumerate(configs):
-            ranking = config.request.ranking
-            if ranking.vector_weight is not None:
-                ranking = replace(ranking, vector_weight=0.0)
-            shared_config = replace(config, request=replace(config.request, ranking=ranking))
-            groups.setdefault(shared_config, []).append(index)
-        measured: list[list[dict[str, float]]] = [[{} for _ in self._queries] for _ in configs]
+        measured: list[list[dict[str, float]]] = [[] for _ in configs]
         for query_index in range(len(self._queries)):
             self._lexical_cache.clear()
-            for shared_config, indexes in groups.items():
-                weights = np.array([configs[index].request.ranking.vector_weight or 0.0 for index in indexes])
-                query_values = self._measure_query(query_index, shared_config, weights)
-                for index, values in zip(indexes, query_values, strict=True):
-                    measured[index][query_index] = values
+            for config, query_values in zip(configs, measured, strict=True):
+                query_values.append(self._measure_query(query_index, config))
         return measured
 
-    def _measure_query(self, query_index: int, config: SearchConfig, weights: Floats) -> list[dict[str, float]]:
-        """Return the measures of one query for each weight; weights that get too few documents fetch more chunks."""
+    def _measure_query(self, query_index: int, config: SearchConfig) -> dict[str, float]:
+        """Return the measures of one query; more chunks are fetched if the first have too few documents."""
         query, can_abstain = self._queries[query_index], may_abstain(config.request)
-        measured: list[dict[str, float] | None] = [None] * len(weights)
-        pending = list(range(len(weights)))
-        sizes = list(fetch_sizes(config.n_results, config.n_chunks))
-        for size in sizes:
-            unfinished = []
-            rankings = self._rank_rows(query_index, config.request, weights[pending], size)
-            for index, rows in zip(pending, rankings, strict=True):
-                key = (query_index, config.n_results, size, can_abstain, rows.tobytes())
-                values = self._measure_cache.get(key)
-                if values is None:
-                    uris = self._document_uris(rows, config.n_results)
-                    if len(uris) < config.n_results and len(rows) == size != sizes[-1]:
-                        unfinished.append(index)
-                        continue
-                    texts = [self._chunk(int(row))[1] for row in rows[: config.n_results]] if query.keywords else []
-                    values = query_measures(query, uris, texts, config.n_results, can_abstain=can_abstain)
-                    values = add_measure(values, query, uris, self._measure)
-                    self._measure_cache[key] = values
-                measured[index] = values
-            pending = unfinished
-            if not pending:
+        *sizes, largest = fetch_sizes(config.n_results, config.n_chunks)
+        for size in (*sizes, largest):
+            rows = self._rank_rows(query_index, config.request, size)
+            key = (query_index, config.n_results, size, can_abstain, *rows)
+            if key in self._measure_cache:
                 break
-        return [values or {} for values in measured]
+            uris = self._document_uris(rows, config.n_results)
+            if len(uris) < config.n_results and len(rows) == size != largest:
+                continue
+            texts = [self._chunk(row)[1] for row in rows[: config.n_results]] if query.keywords else []
+            values = query_measures(query, uris, texts, config.n_results, can_abstain=can_abstain)
+            self._measure_cache[key] = add_measure(values, query, uris, self._measure)
+            break
+        return self._measure_cache[key]
 
-    def _rank_rows(self, query_index: int, request: RankRequest, weights: Floats, fetch_size: int) -> list[Rows]:
-        """Return the best rows for each weight, as a search for `fetch_size` results ranks them."""
-        request = replace(request, top_k=fetch_size)
+    def _rank_rows(self, query_index: int, request: RankRequest, fetch_size: int) -> list[int]:
+        """Return the best rows, as a search for `fetch_size` results ranks them."""
+        request = replace(request, row_count=fetch_size)
         query = self._queries[query_index]
         if wordings := clean_wordings(query.text, query.also, query.passage):
             # Not cached: their weights are what is tried.
-            return [self._rank_wordings(query.text, replace(request, wordings=wordings), weight) for weight in weights]
+            embedder = self._embedder if request.mode != "bm25" else None
+            request = replace(request, query=clean_query(query.text), wordings=wordings)
+            return [ranked.row for ranked in rank_rows(self._view, embedder, request)]
         lexical, nearest = EMPTY_RANKING, None
         if request.mode != "semantic":
             lexical = self._rank_lexical(query_index, request)
         if request.mode != "bm25":
             nearest = self._rank_nearest(query_index, request)
-        arms = Arms(lexical, nearest)
-        if nearest is not None and request.has_combined_score and request.ranking.vector_weight is not None:
-            return self._rank_by_weight(query_index, request, arms, weights)
-        # The weight has no effect: there is one ranking for all weights.
-        scores = fuse(self._view, self._analysis(query_index, request), request, arms, noise_floor=self._noise_floor)
-        rows = select_rows(self._view, request, scores, partial(self._have_every_word, query_index, request))
-        return [np.array(rows, np.int64)] * len(weights)
-
-    def _rank_wordings(self, text: str, request: RankRequest, vector_weight: float) -> Rows:
-        if request.ranking.vector_weight is not None:
-            request = replace(request, ranking=replace(request.ranking, vector_weight=vector_weight))
-        embedder = self._embedder if request.mode != "bm25" else None
-        return np.array(
-            [ranked.row for ranked in rank_rows(self._view, clean_query(text), embedder, request)], np.int64
-        )
-
-    def _rank_by_weight(self, query_index: int, request: RankRequest, arms: Arms, weights: Floats) -> list[Rows]:
-        """Return the best rows for each weight: the same steps as of one search, over arrays."""
-        row_list = list(dict.fromkeys((*arms.lexical.rows, *arms.semantic.rows)))
-        # This order breaks ties between equal scores; the stable sort below keeps it.
-        row_list = [row for _, row in sorted(zip(self._view.tie_order(row_list), row_list, strict=True))]
-        lexical_scores, vector_scores = (
-            np.array(_row_scores(fusion.normalise_scores(dict(zip(*ranking, strict=True))), row_list))
-            for ranking in (arms.lexical, arms.semantic)
-        )
-        scores: Floats = fusion.weighted_sum(vector_scores, lexical_scores, weights[:, None])
-        rows, orders = np.array(row_list, np.int64), np.argsort(-scores, axis=1, kind="stable")
-        minimum = request.ranking.min_combined_score
-        if minimum is None:
-            return list(rows[orders[:, : request.top_k]])
-        every_word: Any = False
-        if request.ranking.keep_full_matches:
-            every_word = np.array(self._have_every_word(query_index, request, row_list), bool)
-        masks = reach_minimum(scores, every_word, minimum)
-        return [rows[order[mask[order]]][: request.top_k] for order, mask in zip(orders, masks, strict=True)]
+        analysis = self._analysis(query_index, request)
+        scores = fuse(self._view, analysis, request, Arms(lexical, nearest), noise_floor=self._noise_floor)
+        return select_rows(self._view, request, scores, partial(self._have_every_word, query_index, request))
 
     def _rank_lexical(self, query_index: int, request: RankRequest) -> Ranking:
         k = request.rows_per_arm
-        options = request.ranking
+        options = request.options
         key = (k, *options.values_of("analysis", "words"))
         if key not in self._lexical_cache:
             analysis = self._analysis(query_index, request)
@@ -202,11 +146,11 @@ class CachedSearch:
                 nearest_rows = most_similar(self._view, self._vectors[query_index], request.rows_per_arm)
             self._nearest_cache[key] = nearest_rows
         nearest_rows = self._nearest_cache[key]
-        return nearest_rows and within_distance(nearest_rows, request.ranking.similarity_threshold)
+        return nearest_rows and within_distance(nearest_rows, request.options.similarity_threshold)
 
     def _have_every_word(self, query_index: int, request: RankRequest, rows: Sequence[int]) -> list[bool]:
         """Return which rows contain every word of the query."""
-        cache = self._every_word_cache.setdefault((query_index, *request.ranking.values_of("analysis")), {})
+        cache = self._every_word_cache.setdefault((query_index, *request.options.values_of("analysis")), {})
         uncached = [row for row in rows if row not in cache]
         if uncached:
             flags = have_every_word(self._view, self._analysis(query_index, request), uncached)
@@ -214,16 +158,15 @@ class CachedSearch:
         return [cache[row] for row in rows]
 
     def _analysis(self, query_index: int, request: RankRequest) -> QueryAnalysis:
-        key = query_index, *request.ranking.values_of("analysis")
+        key = query_index, *request.options.values_of("analysis")
         if key not in self._analysis_cache:
-            self._analysis_cache[key] = analyse_query(clean_query(self._queries[query_index].text), request.ranking)
+            self._analysis_cache[key] = analyse_query(clean_query(self._queries[query_index].text), request.options)
         return self._analysis_cache[key]
 
-    def _document_uris(self, rows: Iterable[np.int64], limit: int) -> list[str]:
+    def _document_uris(self, rows: Sequence[int], limit: int) -> list[str]:
         """Return the documents of rows without duplicates, best first."""
-        row_numbers = [int(row) for row in rows]
-        self._load_chunks(row_numbers)
-        return list(dict.fromkeys(self._chunk_cache[row][0] for row in row_numbers))[:limit]
+        self._load_chunks(rows)
+        return list(dict.fromkeys(self._chunk_cache[row][0] for row in rows))[:limit]
 
     def _chunk(self, row: int) -> tuple[str, str]:
         self._load_chunks([row])
@@ -251,7 +194,3 @@ def add_measure(values: dict[str, float], query: JudgedQuery, uris: Sequence[str
         return values
     values_at_depth = measures.ranking_measures(uris, query.grades, int(depth), expected=query.relevant_uris)
     return values | {measure: values_at_depth[f"{kind}@{depth}"]}
-
-
-def _row_scores(scores: Mapping[int, float], rows: Sequence[int]) -> list[float]:
-    return [scores.get(row, 0.0) for row in rows]

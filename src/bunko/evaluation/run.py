@@ -197,5 +197,5 @@ def query_measures(
 
 def may_abstain(request: RankRequest) -> bool:
     """Return whether a threshold can make a search return nothing although it found candidates."""
-    by_distance = request.mode != "bm25" and request.ranking.similarity_threshold is not None
-    return by_distance or (request.mode == "hybrid" and request.ranking.min_combined_score is not None)
+    by_distance = request.mode != "bm25" and request.options.similarity_threshold is not None
+    return by_distance or (request.mode == "hybrid" and request.options.min_combined_score is not None)

@@ -45,7 +45,7 @@ class SettingsMeter:
 
     def measure(self, options: Mapping[str, Any]) -> MeasuredChange:
         """Return the measure with the settings as they are, and with some of them changed."""
-        changed = replace(self._request, ranking=replace(self._request.ranking, **options))
+        changed = replace(self._request, options=replace(self._request.options, **options))
         before, after = self._values(self._request), self._values(changed)
         pairs = list(zip(before, after, strict=True))
         count = len(pairs)

@@ -110,7 +110,7 @@ def tune_tool(library: Library, name: str, *, observer: Observer = NO_OBSERVER) 
     tool = library.resolve_tool(name)
     with library.storage.read_transaction():
         tuning = _tune_options(library, tool, chunks, observer)
-        ranking = library.build_request("").ranking
+        ranking = library.build_request("").options
         tuning.default_weights = {name: getattr(ranking, name) for name in WEIGHT_NAMES}
         request = _with_options(_base_request(library, tool), tuning.current if tuning.reason else tuning.best)
         tuning.wordings = tune_wordings(library, tool, request, observer=observer)
@@ -215,12 +215,12 @@ def relevant_options(options: Mapping[str, Any]) -> SearchOptions:
 
 
 def _tuned_options(request: RankRequest) -> SearchOptions:
-    return {"mode": request.mode} | {name: getattr(request.ranking, name) for name in _TUNED_OPTIONS}
+    return {"mode": request.mode} | {name: getattr(request.options, name) for name in _TUNED_OPTIONS}
 
 
 def _with_options(request: RankRequest, options: SearchOptions) -> RankRequest:
-    ranking = replace(request.ranking, **{name: value for name, value in options.items() if name != "mode"})
-    return replace(request, mode=options["mode"], ranking=ranking)
+    ranking = replace(request.options, **{name: value for name, value in options.items() if name != "mode"})
+    return replace(request, mode=options["mode"], options=ranking)
 
 
 def _base_request(library: Library, tool: Tool) -> RankRequest:

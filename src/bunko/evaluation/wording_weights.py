@@ -46,7 +46,7 @@ def tune_wordings(
         return None
     queries.sort(key=lambda query: sha256(query.text.encode("utf-8", "surrogatepass")).digest())
     first, second = queries[::2], queries[1::2]
-    current: Weights = {name: getattr(request.ranking, name) for name in WEIGHT_NAMES}
+    current: Weights = {name: getattr(request.options, name) for name in WEIGHT_NAMES}
     tuning = WordingTuning(current, current, (len(first), len(second)))
     if len(second) < _MIN_QUERIES:
         tuning.reason = (
@@ -89,11 +89,11 @@ def _cached_search(library: Library, tool: Tool, request: RankRequest, queries: 
 
 def _score(search: CachedSearch, request: RankRequest, trials: Sequence[Weights]) -> list[list[float]]:
     """Return the score of each question under each trial."""
-    rankings = [
-        replace(request.ranking, also_weight=weights["also_weight"], passage_weight=weights["passage_weight"])
+    trial_options = [
+        replace(request.options, also_weight=weights["also_weight"], passage_weight=weights["passage_weight"])
         for weights in trials
     ]
-    configs = [SearchConfig(replace(request, ranking=ranking), DEPTH, DEPTH) for ranking in rankings]
+    configs = [SearchConfig(replace(request, options=options), DEPTH, DEPTH) for options in trial_options]
     return [[values[MEASURE] for values in measured] for measured in search.measure_queries(configs)]
 
 

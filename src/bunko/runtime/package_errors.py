@@ -95,6 +95,6 @@ def check_outage(package: str) -> None:
         raise PackageError(error.message, hint=error.hint)
 
 
-def outages() -> list[tuple[str, PackageError]]:
+def package_outages() -> list[tuple[str, PackageError]]:
     """Return what each package that is replaced changes for the user, and its error."""
     return list(_outages.values())

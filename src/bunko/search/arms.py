@@ -27,8 +27,6 @@ _MIN_GRAM_OVERLAP = 0.5
 _HIRAGANA_WEIGHT = 0.5
 # A hit by n-grams alone scores well below every hit by words, also after normalisation.
 _GRAM_ONLY_FACTOR = 0.5
-
-
 # A row with every word of a query covers at least this share of it, however long the row is.
 _MIN_COVERAGE = 0.6
 

@@ -39,7 +39,7 @@ def explain_rows(
     lexical_scores, semantic_scores = _arm_scores(arms.lexical), _arm_scores(arms.semantic)
     parts_of, fusion_name = _fusion_parts(view, analysis, request, arms, scores, rows)
     table = dict(
-        zip(rows, view.term_scores(analysis.terms, rows, k1=request.ranking.k1, b=request.ranking.b), strict=True)
+        zip(rows, view.term_scores(analysis.terms, rows, k1=request.options.k1, b=request.options.b), strict=True)
     )
     lanes = {row: _lane(analysis, table[row], has_score=row in lexical_scores) for row in rows}
     sentences = arms.nearest.sentences if arms.nearest else {}
@@ -144,7 +144,7 @@ def _fusion_parts(
         return lambda row: {"bm25": (lexical[row], scores.final[row], 1.0)}, "bm25"
     if request.mode == "semantic":
         return lambda row: {"vector": (semantic[row], scores.final[row], 1.0)}, "semantic"
-    options = request.ranking
+    options = request.options
     if options.fusion == "rrf":
         ranks = [("bm25", lexical, _ranks(arms.lexical)), ("vector", semantic, _ranks(arms.semantic))]
         return partial(_reciprocal_parts, ranks, options.rrf_k), "rrf"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
@@ -22,14 +22,9 @@ def convex_combination(vector: Mapping[K, float], lexical: Mapping[K, float], we
     """Return weight · vector + (1 − weight) · lexical over normalised scores; a missing score counts as 0."""
     vector_scores, lexical_scores = normalise_scores(vector), normalise_scores(lexical)
     return {
-        key: weighted_sum(vector_scores.get(key, 0.0), lexical_scores.get(key, 0.0), weight)
+        key: weight * vector_scores.get(key, 0.0) + (1 - weight) * lexical_scores.get(key, 0.0)
         for key in dict.fromkeys((*lexical_scores, *vector_scores))
     }
-
-
-def weighted_sum(vector: Any, lexical: Any, weight: Any) -> Any:
-    """Return weight · vector + (1 − weight) · lexical over normalised scores, given as numbers or as arrays."""
-    return weight * vector + (1 - weight) * lexical
 
 
 # The vector weight if a text contains all words of the query, and what is added to it if none contains any. A cosine

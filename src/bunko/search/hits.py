@@ -1,11 +1,10 @@
-"""Search for hits: rank rows, fetch their chunks, and select some."""
+"""Find the hits of a search: rank rows, fetch their chunks, and go deeper until enough of them are selected."""
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from bunko.protocols import DamagedIndex, Embedder, IndexView, Store
@@ -13,170 +12,14 @@ from bunko.runtime.timing import timer
 from bunko.search.explanations import explain_texts
 from bunko.search.query_analysis import analyse_query
 from bunko.search.rank import RankedRow, rank_rows
-from bunko.search.request import MAX_HITS, RankRequest, Selection, clean_query
+from bunko.search.request import MAX_HITS, RankRequest, Selection
+from bunko.search.selection import SelectedHits, allows_text
 from bunko.text import ngrams
-from bunko.text.phrases import fold_text, has_phrase
-from bunko.types import ArmScore, Hit
+from bunko.text.phrases import fold_text
+from bunko.types import Hit
 from bunko.types.records import ChunkRow, QueryTerm, SelectedDocuments
 
 _log = logging.getLogger("bunko.search")
-
-
-def allows_text(selection: Selection, text: str) -> bool:
-    """Return whether a text has the phrases that a selection wants, and nothing that it excludes."""
-    folded = fold_text(text)
-    return all(has_phrase(folded, phrase) for phrase in selection.phrases) and not any(
-        has_phrase(folded, phrase) for phrase in selection.excluded
-    )
-
-
-@dataclass(slots=True, eq=False)
-class _Candidate:
-    hit: Hit
-    position: int  # in the list without folding
-
-
-class SelectedHits:
-    """Collects the hits that a selection keeps, in the order of a ranking."""
-
-    def __init__(self, selection: Selection) -> None:
-        self._selection = selection
-        self._folders = dict(selection.folders)
-        self._innermost_first = list(self._folders)
-        self._ranges = selection.new_ranges() if selection.new_ranges else None
-        self._returned: list[_Candidate] = []
-        self._folded: list[_Candidate] = []
-        self._counts: Counter[tuple[str, str]] = Counter()  # returned hits by document
-        self._candidates_by_file: dict[str, list[_Candidate]] = {}
-        self._hits_after_last = 0
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether no further hit changes what is returned."""
-        if self._missing:
-            return False
-        # The same passage in another tool follows closely, if not at once.
-        return not self._folders or self._hits_after_last >= self._selection.limit
-
-    @property
-    def _missing(self) -> int:
-        """Return how many more are wanted."""
-        if len(self._returned) >= MAX_HITS:
-            return 0
-        count = len(self._returned) - self._selection.already_returned if self._ranges is None else len(self._ranges)
-        return self._selection.limit - count
-
-    def _allows(self, hit: Hit) -> bool:
-        """Return whether the score and the text of a hit are as the selection wants them."""
-        selection = self._selection
-        # Scores are shown with four digits, and people copy what they see.
-        if selection.min_score is not None and round(hit.score, 4) < selection.min_score:
-            return False
-        has_phrases = selection.phrases or selection.excluded
-        return not has_phrases or allows_text(selection, hit.chunk.text_to_index(hit.title))
-
-    def add(self, hit: Hit) -> bool:
-        """Add the next hit of the ranking; return whether its score and text are as the selection wants them."""
-        selection = self._selection
-        if not self._allows(hit):
-            return False
-        if self._folders and self._replace_repeated(hit):
-            return True
-        if not self._missing:
-            self._hits_after_last += 1
-            return True
-        candidate = _Candidate(hit, len(self._returned) + len(self._folded) + 1)
-        if hit.tool in self._folders:
-            self._candidates_by_file.setdefault(self._file_of(hit), []).append(candidate)
-        document = self._document_of(hit)
-        if selection.per_document is not None and self._counts[document] >= selection.per_document:
-            self._folded.append(candidate)
-        else:
-            self._counts[document] += 1
-            self._returned.append(candidate)
-            if self._ranges is not None:
-                self._ranges.add(hit)
-        return True
-
-    def finish(self) -> list[Hit]:
-        """Return the hits; the last of a document has the number of those that were folded."""
-        limit = self._selection.already_returned + self._selection.limit
-        last_position = max(limit, self._returned[-1].position) if self._returned else 0
-        missing = self._missing if self._selection.fill_up else 0
-        hits = [candidate.hit for candidate in (*self._returned, *self._folded[:missing])]
-        counts = Counter(
-            self._document_of(candidate.hit)
-            for candidate in self._folded[missing:]
-            if candidate.position <= last_position  # the others would not have been returned anyway
-        )
-        for index in reversed(range(len(hits))):
-            if count := counts.pop(self._document_of(hits[index]), 0):
-                hits[index] = replace(hits[index], more_in_document=count)
-        return hits
-
-    def _replace_repeated(self, hit: Hit) -> bool:
-        """Return whether another tool has found the same passage; the innermost folder is named."""
-        if hit.tool not in self._folders:
-            return False
-        text = _without_blanks(hit.text)
-        for candidate in self._candidates_by_file.get(self._file_of(hit), ()):
-            other = candidate.hit
-            other_text = _without_blanks(other.text)
-            if hit.tool != other.tool and (text in other_text or other_text in text):
-                if text == other_text and self._is_inside(hit, other):
-                    candidate.hit = hit
-                    self._join_again()
-                return True
-        return False
-
-    def _join_again(self) -> None:
-        if self._selection.new_ranges is not None:
-            self._ranges = self._selection.new_ranges()
-            for candidate in self._returned:
-                self._ranges.add(candidate.hit)
-
-    def _is_inside(self, hit: Hit, other: Hit) -> bool:
-        return self._innermost_first.index(hit.tool) < self._innermost_first.index(other.tool)
-
-    def _document_of(self, hit: Hit) -> tuple[str, str]:
-        return (hit.tool, hit.uri) if hit.tool not in self._folders else ("", f"{self._folders[hit.tool]}/{hit.uri}")
-
-    def _file_of(self, hit: Hit) -> str:
-        path = f"{self._folders[hit.tool]}/{hit.uri}"
-        file, mark, entry = path.rpartition("#")
-        return path if not mark or "." in entry or "/" in entry else file
-
-
-def _without_blanks(text: str) -> str:
-    return "".join(text.split())
-
-
-def select_reranked(request: RankRequest, candidates: Sequence[Hit], scores: Sequence[float] | None) -> list[Hit]:
-    """Return the hits that a request asks for, those with a score first; without scores, in the given order.
-
-    A hit keeps the score of its ranking: that of a reranker has another scale, and hits further down have none.
-    """
-    hits = list(candidates) if scores is None else [*_in_order(candidates, scores), *candidates[len(scores) :]]
-    if request.selection is not None:
-        selected = SelectedHits(request.selection)
-        for hit in hits:
-            selected.add(hit)
-            if selected.is_complete:
-                break
-        return selected.finish()
-    return hits[: request.top_k]
-
-
-def _in_order(candidates: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
-    """Return the first candidates by descending score; equal ones keep their order."""
-    order = sorted(range(len(scores)), key=lambda index: -scores[index])
-    return [_add_score(candidates[index], ArmScore(scores[index], rank)) for rank, index in enumerate(order, 1)]
-
-
-def _add_score(hit: Hit, reranker: ArmScore) -> Hit:
-    explanation = replace(hit.explanation, reranker=reranker) if hit.explanation else None
-    return replace(hit, explanation=explanation, reranker_score=reranker.score)
-
 
 # If the first rows are too few, this many times as many are ranked.
 _DEPTH_FACTOR = 8
@@ -188,7 +31,7 @@ _MAX_GRAMS = 128
 _FEW_WORDS = 0.3
 
 
-def search(
+def find_hits(
     store: Store, view: IndexView, tools: Mapping[int, str], embedder: Embedder | None, request: RankRequest
 ) -> list[Hit]:
     """Return the best hits of some tools; call it inside the store's `read_transaction` with a view taken there.
@@ -196,8 +39,7 @@ def search(
     A longer list begins with the same hits as a shorter one of the same request. For a reranker, all candidates are
     returned: `select_reranked` returns the best of them.
     """
-    query = clean_query(request.query)
-    _log.debug('[search] query="%s", top_k=%d', query, request.top_k)
+    _log.debug('[search] query="%s", top_k=%d', request.query, request.row_count)
     with timer("search_total", _log):
         where = None
         if request.where:
@@ -214,10 +56,10 @@ def search(
         else:
             # For a reranker no deeper than without it if that is enough: the fusion is then the same.
             depth = max(request.rows_per_arm, request.rerank_count)
-            deeper = replace(request, top_k=max(request.top_k, request.rerank_count), depth=depth)
-            hits = _fetch_hits(store, view, tools, request, rank_rows(view, query, embedder, deeper, where))
+            deeper = replace(request, row_count=max(request.row_count, request.rerank_count), depth=depth)
+            hits = _fetch_hits(store, view, tools, request, rank_rows(view, embedder, deeper, where))
         if request.explain and request.explain_texts:
-            hits = explain_texts(hits, query, embedder)
+            hits = explain_texts(hits, request.query, embedder)
         _log.debug("[search] results: %d chunks returned", len(hits))
         for rank, hit in enumerate(hits if _log.isEnabledFor(logging.DEBUG) else (), 1):
             _log.debug('[search]   [%d] score=%.2f file=%s heading="%s"', rank, hit.score, hit.uri, hit.chunk.heading)
@@ -237,7 +79,6 @@ def _ranked_hits(
 
     If more are needed, the rows of a deeper ranking follow those of the first, whose order stays.
     """
-    query = clean_query(request.query)
     rows_with_phrases: set[int] | None = None
     if selection.phrases:
         rows_with_phrases, where = _find_phrases(store, view, selection, where)
@@ -245,10 +86,10 @@ def _ranked_hits(
     max_depth = max(depth, MAX_HITS)
     batch = selection.already_returned + selection.limit
     # Twice as many are enough for most passages; to build and explain more rows takes longer than to rank them.
-    top_k = MAX_HITS if selection.new_ranges is None else min(2 * batch, MAX_HITS)
+    row_count = MAX_HITS if selection.new_ranges is None else min(2 * batch, MAX_HITS)
     seen_rows: set[int] = set()
     while rows_with_phrases is None or not rows_with_phrases <= seen_rows:
-        ranked_rows = rank_rows(view, query, embedder, replace(request, top_k=top_k, depth=depth), where)
+        ranked_rows = rank_rows(view, embedder, replace(request, row_count=row_count, depth=depth), where)
         new_rows = [ranked_row for ranked_row in ranked_rows if ranked_row.row not in seen_rows]
         seen_rows.update(ranked_row.row for ranked_row in new_rows)
         rows = [row for row in new_rows if rows_with_phrases is None or row.row in rows_with_phrases]
@@ -259,8 +100,8 @@ def _ranked_hits(
         is_below_minimum = selection.min_score is not None and rows and last_score < selection.min_score
         if is_below_minimum:
             return
-        if len(ranked_rows) == top_k < MAX_HITS:
-            top_k = MAX_HITS
+        if len(ranked_rows) == row_count < MAX_HITS:
+            row_count = MAX_HITS
             continue
         if not new_rows or depth >= max_depth or len(seen_rows) >= view.size:
             return
@@ -338,8 +179,8 @@ def shares_few_words(view: IndexView, request: RankRequest, hits: Sequence[Hit])
     """Return whether even the best of the hits has few of the words of its query, so that other wordings may help."""
     if request.mode == "semantic":
         return False
-    options = request.ranking
-    possible = view.max_score(analyse_query(clean_query(request.query), options).terms, k1=options.k1)
+    options = request.options
+    possible = view.max_score(analyse_query(request.query, options).terms, k1=options.k1)
     return max(hit.bm25_score or 0.0 for hit in hits) < _FEW_WORDS * possible
 
 

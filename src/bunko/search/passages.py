@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
@@ -78,25 +78,32 @@ def display_label(label: str) -> str:
     return visible if len(visible) <= _MAX_HEADING_CHARS else f"{visible[:_MAX_HEADING_CHARS]}…"
 
 
+# Of hits, by what tells them apart and, for a snippet, the query.
+PassageOffsets = dict[tuple[object, ...], tuple[int, int]]
+
+
 class PassageRanges:
     """The ranges of documents that hits stand for, best first; overlapping and adjacent ones of a document are joined.
 
     The first `already_returned` hits were on earlier pages: ranges inside theirs are left out. A snippet is the text
     around the words of `query`, `max_chars` or about 150 characters long; other passages longer than `max_chars` are
-    cut after a sentence.
+    cut after a sentence. `offsets` has the ranges of hits that were computed before, for the same extents and
+    `max_chars`.
     """
 
     def __init__(
         self,
         find_document: Callable[[Hit], StoredDocument | None],
-        extract: Extract | Callable[[Hit], Extract],
+        extract: Extract | Mapping[str, Extract],
         *,
         already_returned: int = 0,
         query: str = "",
         max_chars: int | None = None,
+        offsets: PassageOffsets | None = None,
     ) -> None:
         self._find_document, self._extract, self._max_chars = find_document, extract, max_chars
         self._already_returned, self._query = already_returned, query
+        self._offsets = {} if offsets is None else offsets
         self._query_terms: SnippetTerms | None = None
         self._documents: dict[tuple[str, str], StoredDocument | None] = {}
         self._earlier: list[_TextRange] = []
@@ -135,27 +142,37 @@ class PassageRanges:
         return self._documents[key]
 
     def _range_of(self, hit: Hit, document: StoredDocument) -> _TextRange:
-        size = self._extract(hit) if callable(self._extract) else self._extract
-        if size != "snippet":
-            return _TextRange([hit], document, *_extract_range(hit, document, size))
+        size = self._extract if isinstance(self._extract, str) else self._extract[hit.tool]
+        query = self._query if size == "snippet" else ""
+        key = (hit.tool, hit.uri, hit.content_hash, hit.chunk.start, hit.chunk.end, hit.sentence, query)
+        if key not in self._offsets:
+            self._offsets[key] = (
+                self._snippet_range(hit, document) if size == "snippet" else _extract_range(hit, document, size)
+            )
+        return _TextRange([hit], document, *self._offsets[key])
+
+    def _snippet_range(self, hit: Hit, document: StoredDocument) -> tuple[int, int]:
         self._query_terms = self._query_terms or snippet_terms(self._query)
         chunk_text = document.text[hit.chunk.start : hit.chunk.end]
         size_in_chars, sentence = self._max_chars or SNIPPET_CHARS, nearest_sentence(hit)
-        offsets = snippet_range(chunk_text, self._query_terms, size_in_chars, sentence=sentence)
-        return _TextRange([hit], document, *(hit.chunk.start + offset for offset in offsets))
+        start, end = snippet_range(chunk_text, self._query_terms, size_in_chars, sentence=sentence)
+        return hit.chunk.start + start, hit.chunk.start + end
 
 
 def extract_passages(
     hits: Sequence[Hit],
     find_document: Callable[[Hit], StoredDocument | None],
-    extract: Extract | Callable[[Hit], Extract],
+    extract: Extract | Mapping[str, Extract],
     *,
     already_returned: int = 0,
     query: str = "",
     max_chars: int | None = None,
+    offsets: PassageOffsets | None = None,
 ) -> list[Passage]:
     """Return the passages of hits, as `PassageRanges` describes them."""
-    ranges = PassageRanges(find_document, extract, already_returned=already_returned, query=query, max_chars=max_chars)
+    ranges = PassageRanges(
+        find_document, extract, already_returned=already_returned, query=query, max_chars=max_chars, offsets=offsets
+    )
     for hit in hits:
         ranges.add(hit)
     return ranges.passages()
@@ -178,7 +195,6 @@ def chunk_passages(hits: Sequence[Hit], find_document: Callable[[Hit], StoredDoc
 
 def snippet_terms(query: str) -> SnippetTerms:
     """Return the terms a snippet is chosen by: those of the query, their expansions and the query's own spelling."""
-    # Imported late: it loads numpy, and most commands show no snippet.
     analysis = analyse_query(query)
     weights = {
         spelling: term.weight

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.protocols import Embedder, IndexView
 from bunko.runtime.timing import timer
@@ -19,6 +19,10 @@ from bunko.search.similarity import similarities, sort_by_score, with_sentences_
 from bunko.search.wordings import DEPTH, PROTECTED_ROWS, CombinedScores, combine, keep_full_matches
 from bunko.types import Explanation, WordingScore
 from bunko.types.records import EMPTY_RANKING, NearestRows, SentenceMatch, Wording
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _log = logging.getLogger("bunko.search")
 
@@ -35,7 +39,7 @@ class RankedRow(NamedTuple):
     sentence: int | None = None  # the position of its nearest sentence
 
 
-class _RankedText(NamedTuple):
+class RankedText(NamedTuple):
     """A query or one of its wordings, and the rows that it finds by itself."""
 
     analysis: QueryAnalysis
@@ -45,69 +49,81 @@ class _RankedText(NamedTuple):
 
 
 def rank_rows(
-    view: IndexView,
-    query: str,
-    embedder: Embedder | None,
-    request: RankRequest,
-    where: tuple[int, ...] | None = None,
+    view: IndexView, embedder: Embedder | None, request: RankRequest, where: tuple[int, ...] | None = None
 ) -> list[RankedRow]:
     """Return the best rows with their scores, of the documents with the ids `where` if given."""
-    options = request.ranking
+    options = request.options
     weights = {wording: getattr(options, f"{wording.kind}_weight") for wording in request.wordings}
     if not all(weights.values()):
         weights = {wording: weight for wording, weight in weights.items() if weight}
         request = replace(request, wordings=tuple(weights))
-    texts = [query, *(wording.text for wording in weights)]
+    texts = [request.query, *(wording.text for wording in weights)]
     vectors = embed_queries(view, embedder, texts) if request.mode != "bm25" else [None] * len(texts)
     noise_floor = embedder.noise_floor if embedder else -1.0
-    deep = request
-    if request.wordings:
-        deep = replace(request, top_k=max(request.top_k, DEPTH), depth=max(request.rows_per_arm, DEPTH))
-    all_found: list[_RankedText] = []
-    for text, vector in zip(texts, vectors, strict=True):
-        # A wording is ranked as deep as it counts, whatever the page.
-        wanted = replace(request, top_k=DEPTH, depth=DEPTH) if all_found else deep
-        needs_words = request.mode != "semantic" or request.explain or len(texts) > 1
-        analysis = analyse_query(text, options) if needs_words else NO_ANALYSIS
-        lexical, nearest, depth = EMPTY_RANKING, None, wanted.rows_per_arm
-        if request.mode != "semantic":
-            with timer("bm25_query", _log):
-                lexical = rank_lexical(view, analysis, depth, k1=options.k1, b=options.b, where=where)
-        if vector is not None:
-            nearest = rank_semantic(view, vector, depth, options.similarity_threshold, where)
-        arms = Arms(lexical, nearest)
-        scores = fuse(view, analysis, wanted, arms, noise_floor=noise_floor)
-        rows = select_rows(view, wanted, scores, partial(have_every_word, view, analysis))
-        scores = scores._replace(final=shown_scores(view, analysis, wanted, scores, rows))
-        all_found.append(_RankedText(analysis, arms, scores, rows))
-    question, *others = all_found
-    if not others:
-        return _build_rows(view, request, all_found, question.rows, question.scores.final, where)
-    others_scores = [found.scores.final for found in others]
-    combined = combine(question.scores.final, list(zip(weights.values(), others_scores, strict=True)))
-    first = question.rows[:PROTECTED_ROWS]
-    rows = sort_by_score(view, combined.final)
-    rows = keep_full_matches(rows, first, have_every_word(view, question.analysis, first))[: request.top_k]
-    return _build_rows(view, request, all_found, rows, combined.final, where, combined)
+    query_request = request
+    if weights:
+        rows, depth = max(request.row_count, DEPTH), max(request.rows_per_arm, DEPTH)
+        query_request = replace(request, row_count=rows, depth=depth)
+    ranked_query = rank_text(view, texts[0], vectors[0], query_request, noise_floor=noise_floor, where=where)
+    if not weights:
+        return _build_rows(view, request, [ranked_query], ranked_query.rows, ranked_query.scores.final, where)
+    # A wording is ranked as deep as it counts, whatever the page.
+    wording_request = replace(request, row_count=DEPTH, depth=DEPTH)
+    ranked_wordings = [
+        rank_text(view, text, vector, wording_request, noise_floor=noise_floor, where=where)
+        for text, vector in zip(texts[1:], vectors[1:], strict=True)
+    ]
+    wording_scores = [wording.scores.final for wording in ranked_wordings]
+    combined = combine(ranked_query.scores.final, list(zip(weights.values(), wording_scores, strict=True)))
+    first = ranked_query.rows[:PROTECTED_ROWS]
+    best = sort_by_score(view, combined.final)
+    best = keep_full_matches(best, first, have_every_word(view, ranked_query.analysis, first))[: request.row_count]
+    return _build_rows(view, request, [ranked_query, *ranked_wordings], best, combined.final, where, combined)
+
+
+def rank_text(
+    view: IndexView,
+    text: str,
+    vector: npt.NDArray[np.float32] | None,
+    request: RankRequest,
+    *,
+    noise_floor: float,
+    where: tuple[int, ...] | None = None,
+) -> RankedText:
+    """Return the rows that a text finds by its words and by its vector, as the request ranks them."""
+    options = request.options
+    needs_words = request.mode != "semantic" or request.explain or request.wordings
+    analysis = analyse_query(text, options) if needs_words else NO_ANALYSIS
+    lexical, nearest = EMPTY_RANKING, None
+    if request.mode != "semantic":
+        with timer("bm25_query", _log):
+            lexical = rank_lexical(view, analysis, request.rows_per_arm, k1=options.k1, b=options.b, where=where)
+    if vector is not None:
+        nearest = rank_semantic(view, vector, request.rows_per_arm, options.similarity_threshold, where)
+    arms = Arms(lexical, nearest)
+    scores = fuse(view, analysis, request, arms, noise_floor=noise_floor)
+    rows = select_rows(view, request, scores, partial(have_every_word, view, analysis))
+    scores = scores._replace(final=shown_scores(view, analysis, request, scores, rows))
+    return RankedText(analysis, arms, scores, rows)
 
 
 def _build_rows(
     view: IndexView,
     request: RankRequest,
-    all_found: Sequence[_RankedText],
+    ranked_texts: Sequence[RankedText],
     rows: Sequence[int],
     final: Mapping[int, float],
     where: tuple[int, ...] | None,
     combined: CombinedScores | None = None,
 ) -> list[RankedRow]:
-    """Return rows with what the query tells about them, or a wording about those that the query does not find."""
+    """Return rows with what the query says of them, or a wording of those that the query does not find."""
     rows_by_text: dict[int, list[int]] = {}
     for row in rows:
-        rows_by_text.setdefault(_told_by(row, all_found, combined), []).append(row)
+        rows_by_text.setdefault(_source_index(row, ranked_texts, combined), []).append(row)
     explanations: dict[int, Explanation] = {}
     sentences: dict[int, SentenceMatch] = {}
     for index, its_rows in rows_by_text.items():
-        analysis, arms, scores, _ = all_found[index]
+        analysis, arms, scores, _ = ranked_texts[index]
         if request.explain and arms.nearest is not None:
             arms = arms._replace(nearest=with_sentences_of(view, arms.nearest, its_rows))
         if request.explain:
@@ -115,12 +131,12 @@ def _build_rows(
         if arms.nearest is not None:
             sentences |= {row: arms.nearest.sentences[row] for row in its_rows if row in arms.nearest.sentences}
     if combined is not None:
-        ranks = [{row: rank for rank, row in enumerate(found.rows, 1)} for found in all_found]
+        ranks = [{row: rank for rank, row in enumerate(text.rows, 1)} for text in ranked_texts]
         explanations = {
-            row: replace(why, wordings=_wording_scores(row, request, all_found, ranks, combined))
+            row: replace(why, wordings=_wording_scores(row, request, ranked_texts, ranks, combined))
             for row, why in explanations.items()
         }
-    lexical_scores, semantic_scores, _ = all_found[0].scores
+    lexical_scores, semantic_scores, _ = ranked_texts[0].scores
     has_combined_score = request.has_combined_score
     return [
         RankedRow(
@@ -136,28 +152,29 @@ def _build_rows(
     ]
 
 
-def _told_by(row: int, all_found: Sequence[_RankedText], combined: CombinedScores | None) -> int:
-    """Return which text tells about a row: the query if it finds it, else the wording that adds most to it."""
-    if combined is None or row in all_found[0].scores.final:
+def _source_index(row: int, ranked_texts: Sequence[RankedText], combined: CombinedScores | None) -> int:
+    """Return which text explains a row: the query if it finds it, else the wording that adds most to it."""
+    if combined is None or row in ranked_texts[0].scores.final:
         return 0
-    finders = [index for index, found in enumerate(all_found) if row in found.scores.final]
+    finders = [index for index, text in enumerate(ranked_texts) if row in text.scores.final]
     return max(finders, key=lambda index: combined.gains[index - 1].get(row, 0.0))
 
 
 def _wording_scores(
     row: int,
     request: RankRequest,
-    all_found: Sequence[_RankedText],
+    ranked_texts: Sequence[RankedText],
     ranks: Sequence[Mapping[int, int]],
     combined: CombinedScores,
 ) -> tuple[WordingScore, ...]:
     """Return what the query and each wording add to the score of a row."""
     added = [gains.get(row, 0.0) for gains in combined.gains]
     added = [combined.final[row] - sum(added), *added]
-    texts = [Wording("query", request.query), *request.wordings]
+    wordings = [Wording("query", request.query), *request.wordings]
+    columns = zip(wordings, ranked_texts, ranks, combined.weights, added, strict=True)
     return tuple(
-        WordingScore(text.kind, text.text, found.scores.final.get(row), rank_of.get(row), weight, points)
-        for text, found, rank_of, weight, points in zip(texts, all_found, ranks, combined.weights, added, strict=True)
+        WordingScore(wording.kind, wording.text, text.scores.final.get(row), rank_of.get(row), weight, points)
+        for wording, text, rank_of, weight, points in columns
     )
 
 
@@ -174,7 +191,7 @@ def fuse(
     semantic = dict(zip(*arms.nearest.ranking, strict=True))
     if request.mode == "semantic":
         return FusedScores(lexical, semantic, semantic)
-    options = request.ranking
+    options = request.options
     if options.fusion == "rrf":
         rankings = [arms.lexical.rows, arms.nearest.ranking.rows]
         return FusedScores(lexical, semantic, fusion.reciprocal_rank_fusion(rankings, options.rrf_k))
@@ -196,7 +213,7 @@ def shown_scores(
     if scores.final is scores.lexical and rows:
         best = max(scores.lexical.values())
         # Without a word that can be counted, as for a single character, only the best row tells what is possible.
-        highest = max(highest_possible_score(view, analysis, scores.lexical, request.ranking.k1), best) or 1.0
+        highest = max(highest_possible_score(view, analysis, scores.lexical, request.options.k1), best) or 1.0
     shown = {row: scores.final[row] / highest for row in rows}
     if rows and (min(shown.values()) < 0 or max(shown.values()) > 1):
         shown = {row: min(max(score, 0.0), 1.0) for row, score in shown.items()}
@@ -236,23 +253,16 @@ def select_rows(
     # The ranking of one arm alone is already sorted.
     is_sorted = final_scores is scores.lexical or final_scores is scores.semantic
     rows = list(final_scores) if is_sorted else sort_by_score(view, final_scores)
-    minimum = request.ranking.min_combined_score
+    minimum = request.options.min_combined_score
     if minimum is not None and request.has_combined_score:
-        full_matches = every_word(rows) if request.ranking.keep_full_matches else [False] * len(rows)
+        # The minimum removes noise. With a high vector weight, a text that contains every word may score below it.
+        full_matches = every_word(rows) if request.options.keep_full_matches else [False] * len(rows)
         pairs = zip(rows, full_matches, strict=True)
-        rows = [row for row, has_all in pairs if reach_minimum(final_scores[row], has_all, minimum)]
-    return rows[: request.top_k]
+        rows = [row for row, is_full_match in pairs if is_full_match or final_scores[row] >= minimum]
+    return rows[: request.row_count]
 
 
 def have_every_word(view: IndexView, analysis: QueryAnalysis, rows: Sequence[int]) -> list[bool]:
     """Return which rows contain every word of the query."""
     words = [term for term, role in zip(analysis.terms, analysis.roles, strict=True) if role == ""]
     return [bool(words) and all(matches) for matches in view.matches(words, rows)]
-
-
-def reach_minimum(scores: Any, every_word: Any, minimum: float) -> Any:
-    """Return whether scores, as numbers or as arrays, reach the minimum, or a row is kept for having every word.
-
-    The minimum removes noise. With a high vector weight, a text that contains every word may score below it.
-    """
-    return (scores >= minimum) | every_word

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from bunko.errors import QueryError
-from bunko.text.language import JAPANESE_CHARS
 from bunko.text.normalise import escape_surrogates, normalise
 from bunko.types import MODES, Mode
 from bunko.types.ranking import DEFAULT_RANKING, OPTIONS, OptionValue, RankingOption, RankingOptions
@@ -92,15 +89,15 @@ class Selection:
 class RankRequest:
     """A query and how to rank its results, with all settings resolved."""
 
-    query: str
+    query: str  # cleaned
     mode: Mode = "bm25"
-    top_k: int = 5
-    ranking: RankingOptions = DEFAULT_RANKING
+    row_count: int = 5
+    options: RankingOptions = DEFAULT_RANKING
     where: Filter = NO_FILTER
     explain: bool = False
     explain_texts: bool = True  # an explanation also names the fields of terms and the best sentence
-    depth: int | None = None  # rows of each arm; None: enough for `top_k`
-    selection: Selection | None = None  # None: the first `top_k`
+    depth: int | None = None  # rows of each arm; None: enough for `row_count`
+    selection: Selection | None = None  # None: the first `row_count`
     rerank_count: int = 0  # how many of the first hits a reranker reads; 0: none
     read_documents: bool = False  # whether hits come with their documents, which passages need
     wordings: tuple[Wording, ...] = ()  # ranked beside the query
@@ -109,25 +106,25 @@ class RankRequest:
         """Reject invalid values and name the allowed ones."""
         if self.mode not in MODES:
             raise QueryError(f"Unknown search mode {self.mode!r}", hint=f"Use one of: {', '.join(MODES)}.")
-        if not 1 <= self.top_k <= MAX_HITS:
-            raise QueryError(f"{self.top_k} results cannot be returned", hint=f"Ask for 1 to {MAX_HITS}.")
+        if not 1 <= self.row_count <= MAX_HITS:
+            raise QueryError(f"{self.row_count} results cannot be returned", hint=f"Ask for 1 to {MAX_HITS}.")
 
     @property
     def rows_per_arm(self) -> int:
         """Return how many rows each arm contributes."""
         if self.depth is not None:
             return self.depth
-        return self.top_k if self.mode != "hybrid" else self.rows_to_select_from
+        return self.row_count if self.mode != "hybrid" else self.rows_to_select_from
 
     @property
     def rows_to_select_from(self) -> int:
         """Return how many rows of an arm a fusion or a selection of the best needs."""
-        return max(3 * self.top_k, _MIN_FETCH)
+        return max(3 * self.row_count, _MIN_FETCH)
 
     @property
     def has_combined_score(self) -> bool:
         """Return whether results are ranked by a weighted sum of the scores of both arms."""
-        return self.mode == "hybrid" and self.ranking.fusion == "cc"
+        return self.mode == "hybrid" and self.options.fusion == "cc"
 
 
 def clean_query(query: str) -> str:
@@ -197,56 +194,3 @@ def is_tool_search_setting(name: object, value: object) -> bool:
     if name == "mode":
         return isinstance(value, str) and value in MODES
     return isinstance(name, str) and name in OPTIONS and OPTIONS[name].accepts(value)
-
-
-# Keyboards and input methods write straight, curly and full-width quotes.
-_QUOTES = '"“”＂'
-# Beside quotes is a blank, Japanese or the end of a sentence; those of code are not operators.
-_NOT_BEFORE, _NOT_AFTER = r"[^\s\u3000-\U0010ffff]", r"[^\s\u3000-\U0010ffff,.;:!?]"
-_JAPANESE_CHAR = re.compile(f"[{JAPANESE_CHARS}]")
-_MIN_EXCLUDED_LETTERS = 3  # people search for commands: rm -rf, docker run -it
-_SENTENCE_ENDS = ".,;:!?、。"
-
-
-class ParsedQuery(NamedTuple):
-    """A query without its operators."""
-
-    words: str  # to rank by, with those of the phrases
-    phrases: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
-
-
-def parse_query(query: str) -> ParsedQuery:
-    """Return the words, phrases and exclusions of a query; one without operators is returned as it is.
-
-    A hyphen excludes only at the beginning of a word of three letters or more, or of one in Japanese: --amend, -rf, -10
-    and re-render are words.
-    """
-    if "-" not in query and not any(quote in query for quote in _QUOTES):
-        return ParsedQuery(query)
-    phrases: list[str] = []
-    excluded: list[str] = []
-
-    def remove_operator(match: re.Match[str]) -> str:
-        phrase, word = match["phrase"], (match["word"] or "").rstrip(_SENTENCE_ENDS)
-        if phrase is not None and phrase.strip():
-            (excluded if match["minus"] else phrases).append(phrase.strip())
-            return "" if match["minus"] else phrase
-        if len(word) >= _MIN_EXCLUDED_LETTERS or _JAPANESE_CHAR.match(word):
-            excluded.append(word)
-            return ""
-        return match[0]
-
-    words = _operators().sub(remove_operator, query)
-    if not phrases and not excluded:
-        return ParsedQuery(query)
-    return ParsedQuery(" ".join(words.split()), tuple(phrases), tuple(excluded))
-
-
-@cache
-def _operators() -> re.Pattern[str]:
-    # Takes milliseconds to compile, and few queries have operators.
-    return re.compile(
-        rf"(?:(?P<minus>(?<!\S)-)|(?<!{_NOT_BEFORE}))[{_QUOTES}](?P<phrase>[^{_QUOTES}]+)[{_QUOTES}](?!{_NOT_AFTER})"
-        rf"|(?<!\S)-(?P<word>[^\W\d_][^\s{_QUOTES}]*)"
-    )

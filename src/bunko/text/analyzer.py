@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import PackageError
-from bunko.runtime.package_errors import check_outage, note_outage, outages, package_errors
+from bunko.runtime.package_errors import check_outage, note_outage, package_errors, package_outages
 from bunko.text.language import JAPANESE_CHARS
 from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise, strip_accents
@@ -310,7 +310,7 @@ _KANA_OR_KANJI = re.compile("[ァ-ヺー]+|[\u3041-\u309f]+|[^ァ-ヺー\u3041-\
 
 def check_packages(texts: Iterable[str]) -> None:
     """Raise the error of a package that is missing for the terms of texts: they are searched, but may not be stored."""
-    if outages():
+    if package_outages():
         check_outage("PyStemmer")
         if any(map(_JAPANESE_CHAR.search, texts)):
             check_outage("fugashi")

@@ -10,7 +10,7 @@ import numpy as np
 
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
-from bunko.search.hits import search
+from bunko.search.hits import find_hits
 from bunko.search.request import RankRequest
 from bunko.types import Chunk, LineSpan, SourceEntry, Tool
 from bunko.types.records import ChunkRow, FailedDocument, PreparedDocument
@@ -23,7 +23,8 @@ def test_what_was_written_is_found_with_its_place_and_facts(store: Store) -> Non
     tool = store.tools.put(Tool("docs"))
     store.documents.write(tool.id, upsert=[prepared("a.md", "検索の方法", "別の話", date="2024-01-15", tags=("設計",))])
     with store.read_transaction():
-        hits = search(store, ToolIndex(store, tool.id, None).snapshot(), {tool.id: "docs"}, None, RankRequest("検索"))
+        view = ToolIndex(store, tool.id, None).snapshot()
+        hits = find_hits(store, view, {tool.id: "docs"}, None, RankRequest("検索"))
     assert [(hit.tool, hit.uri, hit.title, hit.date, hit.tags) for hit in hits] == [
         ("docs", "a.md", "title of a.md", "2024-01-15", ("設計",))
     ]
@@ -102,7 +103,7 @@ def test_hostile_strings_survive_storage(store: Store) -> None:
     store.documents.write(tool.id, upsert=[prepared(f"{number} '\"\n*?.md", text) for number, text in enumerate(texts)])
     with store.read_transaction():
         live = ToolIndex(store, tool.id, None)
-        hits = search(store, live.snapshot(), {tool.id: "docs"}, None, RankRequest("検索", top_k=10))
+        hits = find_hits(store, live.snapshot(), {tool.id: "docs"}, None, RankRequest("検索", row_count=10))
     assert sorted(hit.chunk.text for hit in hits) == sorted(texts)
 
 

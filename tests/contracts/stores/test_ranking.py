@@ -26,6 +26,6 @@ def test_every_store_ranks_after_changes_like_one_that_was_just_filled(store: St
     fresh.documents.write(copy.id, upsert=[prepared(f"{number}.md", *chunks) for number, chunks in after.items()])
     changed, filled = ToolIndex(store, tool.id, None), ToolIndex(fresh, copy.id, None)
     for query in ("検索 設計", "寺", "server", "京都 検索 サーバー", "search"):
-        found = search_results(store, tool, changed, query, top_k=20)
-        assert found == search_results(fresh, copy, filled, query, top_k=20)
+        found = search_results(store, tool, changed, query, row_count=20)
+        assert found == search_results(fresh, copy, filled, query, row_count=20)
         assert found

@@ -63,16 +63,16 @@ def ranking_values(
     keys = [result.key for result in results]
     return {
         "sliders": [
-            Slider(option, getattr(current.ranking, name), changed.get(name))
+            Slider(option, getattr(current.options, name), changed.get(name))
             for name, option in OPTIONS.items()
             if option.kind in (int, float)
         ],
         "switches": [
-            (option, getattr(current.ranking, name), changed.get(name))
+            (option, getattr(current.options, name), changed.get(name))
             for name, option in OPTIONS.items()
             if option.kind is bool
         ],
-        "fusion": (current.ranking.fusion, changed.get("fusion")),
+        "fusion": (current.options.fusion, changed.get("fusion")),
         "mode": query.mode or current.mode,
         "tool": tool.name if tool else "",
         "moved": sum(key not in before or before.index(key) != rank for rank, key in enumerate(keys)),
@@ -94,7 +94,7 @@ def change_values(whole_library: Library, library: LibraryAccess, query: PageQue
         raise UnknownName("No tool was named")
     library.check_write(tool.name)
     request, new = library.readable.build_request("", tools=[tool]), new_settings(tool, query)
-    current = asdict(request.ranking) | {"mode": request.mode} | tool_search_settings(tool.options.search)
+    current = asdict(request.options) | {"mode": request.mode} | tool_search_settings(tool.options.search)
     return {
         "tool": tool.name,
         "rows": [(name, _show(current[name]), _show(new[name])) for name in new if current[name] != new[name]],

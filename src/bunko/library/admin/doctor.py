@@ -216,8 +216,8 @@ def _load_chunks(store: Store, view: IndexView, rows: Sequence[int]) -> list[Chu
 
 
 def _finds_answer(store: Store, view: IndexView, question: _Question, mode: Mode, embedder: Embedder | None) -> bool:
-    request = RankRequest(question.text, mode=mode, top_k=10)
-    ranking = rank_rows(view, question.text, embedder, request)
+    request = RankRequest(question.text, mode=mode, row_count=10)
+    ranking = rank_rows(view, embedder, request)
     terms = set(analyzer.term_keys(question.text))
     # Texts repeat each other: one that shares most terms of the question is as good an answer. So is a near duplicate,
     # because no search by meaning can tell which of them was asked for.

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import IndexFailure, LibraryError
 from bunko.protocols import Embedder, Index, IndexView, Store
 from bunko.runtime.observer import Observer
-from bunko.search.arms import Arms, rank_lexical
-from bunko.search.query_analysis import analyse_query
-from bunko.search.rank import fuse, have_every_word, select_rows
+from bunko.search.rank import rank_text
 from bunko.search.request import RankRequest
 from bunko.text.language import detect_language
 from bunko.text.sentences import sentence_ends
 from bunko.types import Tool
-from bunko.types.records import EMPTY_RANKING
+from bunko.types.records import Ranking
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,26 +151,22 @@ def compare_indexes(
 def search_sample(store: Store, index: Index, sample: SampleSearch) -> tuple[_Hits, _Hits, _Hits]:
     """Return the best chunks by words, by vectors, and by both."""
     vector = sample.vector
-    request = RankRequest(sample.query, mode="bm25" if vector is None else "hybrid", top_k=_HITS)
+    request = RankRequest(sample.query, mode="bm25" if vector is None else "hybrid", row_count=_HITS)
     with store.read_transaction():
         view = index.view([sample.tool.id])
-        analysis = analyse_query(sample.query, request.ranking)
-        lexical = rank_lexical(view, analysis, request.rows_per_arm, k1=request.ranking.k1, b=request.ranking.b)
-        nearest = None if vector is None else view.nearest(vector, request.rows_per_arm)
-        scores = fuse(view, analysis, request, Arms(lexical, nearest), noise_floor=-1.0)
+        # Without a noise floor: what only vectors find is compared too, however far it is from the sentence.
+        _, arms, scores, rows = rank_text(view, sample.query, vector, request, noise_floor=-1.0)
         if view.notices:  # it is away, and something else answered
             raise IndexFailure(view.notices[0].rstrip("."), hint="Nothing was switched.")
-        rows = select_rows(view, request, scores, partial(have_every_word, view, analysis))
-        semantic = nearest.ranking if nearest else EMPTY_RANKING
         return (
-            _hits(view, lexical.rows, lexical.scores),
-            _hits(view, semantic.rows, semantic.scores),
-            _hits(view, rows, [scores.final[row] for row in rows]),
+            _hits(view, arms.lexical),
+            _hits(view, arms.semantic),
+            _hits(view, Ranking(rows, [scores.final[row] for row in rows])),
         )
 
 
-def _hits(view: IndexView, rows: Sequence[int], scores: Sequence[float]) -> _Hits:
-    return list(zip(view.chunk_ids(list(rows)), map(float, scores), strict=False))
+def _hits(view: IndexView, ranking: Ranking) -> _Hits:
+    return list(zip(view.chunk_ids(list(ranking.rows)), map(float, ranking.scores), strict=False))
 
 
 def are_equal(first: _Hits, second: _Hits) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -20,16 +20,15 @@ from bunko.library.tools.build_config import ToolConfig
 from bunko.library.tools.catalog import ToolNames, disabled_notices, no_tool_error
 from bunko.library.web import defaults as web_defaults
 from bunko.protocols import Embedder, Store
-from bunko.search.passages import Extract, PassageRanges
+from bunko.search.passages import Extract, PassageOffsets, PassageRanges
+from bunko.search.query_syntax import ParsedQuery, parse_query
 from bunko.search.request import (
     MAX_HITS,
-    ParsedQuery,
     RankRequest,
     SearchRequest,
     Selection,
     clean_query,
     clean_wordings,
-    parse_query,
     tool_search_settings,
 )
 from bunko.settings import Settings
@@ -52,12 +51,13 @@ class SearchPlan:
     request: SearchRequest
     library_tools: Sequence[Tool]  # all of the library, read once
     tools: Sequence[Tool]  # that are searched
-    ranking: RankRequest  # how the rows are ranked, and which hits are selected
+    rank_request: RankRequest  # how the rows are ranked, and which hits are selected
     top_k: int  # hits of a page
     joins_hits: bool  # whether several hits may become one passage
-    extents: dict[str, Extract]  # how much of a hit each tool returns, by name
+    extents: Mapping[str, Extract]  # how much of a hit is returned, by the name of its tool
     notices: list[str]
     embedder: Embedder | None = None
+    offsets: PassageOffsets = field(default_factory=dict)  # of the hits of a page, computed when they are selected
     words_only: set[int] = field(default_factory=set)  # ids of tools whose vectors this embedder cannot search
 
     @property
@@ -67,11 +67,7 @@ class SearchPlan:
 
     def search_words(self) -> None:
         """Search by words alone from now on."""
-        self.ranking = replace(self.ranking, mode="bm25")
-
-    def extract_of(self, hit: Hit) -> Extract:
-        """Return how much of a hit is returned: as requested, else as its tool says."""
-        return self.request.extract or self.extents.get(hit.tool, "chunk")
+        self.rank_request = replace(self.rank_request, mode="bm25")
 
 
 class Planner:
@@ -104,17 +100,17 @@ class Planner:
         if not (request.query.strip() or request.where):
             raise QueryError("The query is empty", hint="Give words or a question, or filter by path, tag or date.")
         selected = self.select_tools(tools, request.tool, request.kinds)
-        ranking = self.resolve(
+        rank_request = self.resolve(
             request, selected if request.use_tool_settings else (), read_documents=page_start is not None
         )
-        extents = {request.extract} if request.extract else {tool.options.extract or "chunk" for tool in selected}
-        joins_hits = request.join_chunks or request.max_chars is not None or extents != {"chunk"}
+        extents = extents_of(selected, request.extract)
+        joins_hits = request.join_chunks or request.max_chars is not None or set(extents.values()) != {"chunk"}
         plan = SearchPlan(
-            request, tools, selected, ranking, ranking.top_k, joins_hits and request.per_document != 1,
-            {tool.name: tool.options.extract or "chunk" for tool in tools},
+            request, tools, selected, rank_request, rank_request.row_count, joins_hits and request.per_document != 1,
+            extents,
             [*self._notices, *disabled_notices(self._store, self._tool_config, selected)],
         )  # fmt: skip
-        plan.ranking = _select(plan, document_of, page_start)
+        plan.rank_request = _select(plan, document_of, page_start)
         return plan
 
     def select_tools(self, tools: Sequence[Tool], names: ToolNames, kinds: Sequence[str]) -> list[Tool]:
@@ -147,14 +143,14 @@ class Planner:
         if tool_settings and all(other == tool_settings[0] for other in tool_settings):
             values |= tool_settings[0]
         mode, top_k = values.pop("mode"), values.pop("top_k")
-        ranking = RankingOptions(**{**values, **request.ranking})
+        options = RankingOptions(**{**values, **request.ranking})
         where = self.resolve_filter(request.where) if request.where else NO_FILTER
         count = self._rerank_count if request.rerank else 0
         return RankRequest(
-            request.query,
+            clean_query(request.query),
             mode if request.mode is None else request.mode,
             top_k if request.top_k is None else request.top_k,
-            ranking,
+            options,
             where,
             request.explain,
             request.explain_texts,
@@ -181,18 +177,17 @@ class Planner:
 def _select(
     plan: SearchPlan, document_of: Callable[[Hit], StoredDocument | None], page_start: int | None
 ) -> RankRequest:
-    """Return the ranking with `top_k` hits, after those of earlier pages, and a selection if not just the first ones.
+    """Return how to rank `top_k` hits, after those of earlier pages, and a selection if not just the first ones.
 
     On a page that joins hits, as many are returned as make `top_k` passages.
     """
-    request, ranking, already_returned = plan.request, plan.ranking, page_start or 0
+    request, rank_request, already_returned = plan.request, plan.rank_request, page_start or 0
     per_document, min_score = request.per_document, request.min_score
     if per_document is not None and per_document < 1:
         raise QueryError(
             f"{per_document} hits of a document cannot be returned", hint="Ask for 1 or more, or leave it out."
         )
-    query = clean_query(ranking.query)
-    parsed = parse_query(query) if request.operators else ParsedQuery(query)
+    parsed = parse_query(rank_request.query) if request.operators else ParsedQuery(rank_request.query)
     if parsed.excluded and not parsed.words:
         raise QueryError(
             "The query only says what to leave out", hint="Add words to search for, such as: kyoto -temple."
@@ -200,19 +195,24 @@ def _select(
     new_ranges = None
     if page_start is not None and plan.joins_hits:
         new_ranges = partial(
-            PassageRanges, document_of, plan.extract_of,
-            already_returned=already_returned, query=request.query, max_chars=request.max_chars,
+            PassageRanges, document_of, plan.extents,
+            already_returned=already_returned, query=parsed.words, max_chars=request.max_chars, offsets=plan.offsets,
         )  # fmt: skip
     folders = shared_folders(plan.tools) if len(plan.tools) > 1 else ()
-    limit = min(ranking.top_k, MAX_HITS - already_returned)
+    limit = min(plan.top_k, MAX_HITS - already_returned)
     is_selective = parsed.phrases or parsed.excluded or folders or per_document is not None or min_score is not None
     if not is_selective and new_ranges is None:
-        return replace(ranking, top_k=already_returned + limit) if already_returned else ranking
+        return replace(rank_request, row_count=already_returned + limit) if already_returned else rank_request
     selection = Selection(
         limit, parsed.phrases, parsed.excluded, min_score, per_document, request.fill_up, folders,
         already_returned, new_ranges,
     )  # fmt: skip
-    return replace(ranking, query=parsed.words, selection=selection)
+    return replace(rank_request, query=parsed.words, selection=selection)
+
+
+def extents_of(tools: Sequence[Tool], extract: Extract | None = None) -> dict[str, Extract]:
+    """Return how much of a hit of each tool is returned, by its name: as requested, else as the tool says."""
+    return {tool.name: extract or tool.options.extract or "chunk" for tool in tools}
 
 
 def settings_sections(tools: Sequence[Tool]) -> set[str]:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from bunko import rerankers
 from bunko.errors import BunkoError
 from bunko.runtime.timing import timer
-from bunko.search.hits import select_reranked
-from bunko.search.request import RankRequest, clean_query
+from bunko.search.request import RankRequest
+from bunko.search.selection import select_reranked
 from bunko.settings.schema import SearchSection
 from bunko.types import Hit
 
@@ -53,7 +53,7 @@ class Reranking:
             try:
                 reranker = self._build()
                 with timer("rerank", _log):
-                    scores = self._scores(reranker, clean_query(request.query), texts)
+                    scores = self._scores(reranker, request.query, texts)
                 label = reranker.label
             except BunkoError as error:
                 # Without a hint, the message may end with a command, which people copy up to the end of the line.

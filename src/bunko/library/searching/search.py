@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,14 @@ from bunko.library.importing.outages import Outages
 from bunko.library.importing.refresh import Refresher
 from bunko.library.searching.chat_models import ChatModels
 from bunko.library.searching.page import Page, check_page_cursor, cut_page
-from bunko.library.searching.plan import Planner, SearchPlan, selection_notices, settings_sections, shared_folders
+from bunko.library.searching.plan import (
+    Planner,
+    SearchPlan,
+    extents_of,
+    selection_notices,
+    settings_sections,
+    shared_folders,
+)
 from bunko.library.tools import catalog
 from bunko.library.tools.assistant_names import AssistantNames, assistant_names
 from bunko.library.tools.build_config import ToolConfig
@@ -31,13 +38,13 @@ from bunko.library.web import defaults as web_defaults
 from bunko.protocols import DamagedIndex, Embedder, Index, IndexView, Store
 from bunko.runtime.activity import reported_search
 from bunko.runtime.observer import NO_OBSERVER, Observer
-from bunko.runtime.package_errors import outages
+from bunko.runtime.package_errors import package_outages
 from bunko.runtime.timing import now
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
-from bunko.search.hits import log_answer, search, shares_few_words
+from bunko.search.hits import find_hits, log_answer, shares_few_words
 from bunko.search.paging import Cursor, parse_cursor
-from bunko.search.passages import Extract, Passage, chunk_passages, extract_passages
-from bunko.search.request import MAX_HITS, MAX_QUERY_CHARS, SearchRequest, clean_wordings
+from bunko.search.passages import Extract, Passage, PassageOffsets, chunk_passages, extract_passages
+from bunko.search.request import MAX_HITS, MAX_QUERY_CHARS, SearchRequest, clean_query, clean_wordings
 from bunko.settings import Settings
 from bunko.text.normalise import escape_surrogates
 from bunko.types import Answer, Freshness, Hit, Tool
@@ -139,8 +146,8 @@ class Searcher:
                 plan = self.planner.plan(request, tools, self.document_of, start.first_hit)
                 answer = report(self._answer(plan, observer))
                 passages = self.passages(
-                    answer.hits, plan.extract_of, already_returned=start.first_hit, query=answer.searched_query,
-                    max_chars=request.max_chars, join_chunks=request.join_chunks,
+                    answer.hits, plan.extents, already_returned=start.first_hit, query=answer.searched_query,
+                    max_chars=request.max_chars, join_chunks=request.join_chunks, offsets=plan.offsets,
                 )  # fmt: skip
                 following = _start_of_next_page(plan, start, answer, passages) if request.continue_past_top_k else None
                 if passages or following is None:
@@ -161,39 +168,43 @@ class Searcher:
         self._tool_ids.update({tool.name: tool.id for tool in plan.tools})
         if request.refresh and not self._read_only:
             for tool in plan.tools:
-                plan.notices += self._refresh_tool(tool, vectors=plan.ranking.mode != "bm25", observer=observer)
-        plan.notices += self._tool_config.difference_notices(plan.tools, vectors=plan.ranking.mode != "bm25")
+                plan.notices += self._refresh_tool(tool, vectors=plan.rank_request.mode != "bm25", observer=observer)
+        plan.notices += self._tool_config.difference_notices(plan.tools, vectors=plan.rank_request.mode != "bm25")
         if not query.strip():
             return self._newest(plan)
         self._choose_embedder(plan)
-        words, own_wordings, rewritten = plan.ranking.query, plan.ranking.wordings, ""
-        rewriting, notice = self._chat_models.rewrite_query(words[:MAX_QUERY_CHARS], request.rewrite)
+        words, own_wordings, rewritten = plan.rank_request.query, plan.rank_request.wordings, ""
+        rewriting, notice = self._chat_models.rewrite_query(words, request.rewrite)
         plan.notices += [notice] if notice else []
         if rewriting and rewriting.words:
             rewritten = rewriting.words
             also, passage = (*request.also, *rewriting.also), request.passage or rewriting.passage
-            plan.ranking = replace(plan.ranking, query=rewritten, wordings=clean_wordings(rewritten, also, passage))
-        view, hits = self._rank(plan)
+            plan.rank_request = replace(
+                plan.rank_request, query=clean_query(rewritten), wordings=clean_wordings(rewritten, also, passage)
+            )
+        view, hits = self._search_with_repair(plan)
         if rewritten and not hits:
             rewritten = ""
             plan.notices.append("The rewritten query found nothing, so the original query was searched.")
-            plan.ranking = replace(plan.ranking, query=words, wordings=own_wordings)
-            view, hits = self._rank(plan)
-        hits, reranker = self._reranking.rerank(plan.ranking, hits, plan.notices) if self._reranking else (hits, "")
-        may_suggest = request.suggest_wordings and not (request.cursor or plan.ranking.wordings)
+            plan.rank_request = replace(plan.rank_request, query=words, wordings=own_wordings)
+            view, hits = self._search_with_repair(plan)
+        reranker = ""
+        if self._reranking:
+            hits, reranker = self._reranking.rerank(plan.rank_request, hits, plan.notices)
+        may_suggest = request.suggest_wordings and not (request.cursor or plan.rank_request.wordings)
         if may_suggest and not hits and view.size:
             plan.notices.append("Nothing has the words of the question; search again with also and passage.")
-        elif may_suggest and hits and shares_few_words(view, plan.ranking, hits):
+        elif may_suggest and hits and shares_few_words(view, plan.rank_request, hits):
             plan.notices.append("Few words of the question are in these documents; search again with also and passage.")
-        if selection := plan.ranking.selection:
+        if selection := plan.rank_request.selection:
             best_score = self._best_score(plan) if selection.min_score is not None and not hits else None
             plan.notices += selection_notices(selection, hits, best_score)
         plan.notices += view.notices
         if len(query) > MAX_QUERY_CHARS:
             plan.notices.append(f"Only the first {MAX_QUERY_CHARS} characters of the query were used.")
-        if plan.embedder is not None and (plan.embedder.is_remote or plan.ranking.mode != "bm25"):
+        if plan.embedder is not None and (plan.embedder.is_remote or plan.rank_request.mode != "bm25"):
             plan.notices += self._missing_vectors.search_notices(plan.tools, plan.embedder)
-        plan.notices += [f"{consequence}: {error.message}. {error.hint}" for consequence, error in outages()]
+        plan.notices += [f"{consequence}: {error.message}. {error.hint}" for consequence, error in package_outages()]
         hits = web_defaults.add_provenance(self._store, plan.tools, hits)
         if self._settings.log.debug:
             log_answer(query, hits)
@@ -201,30 +212,28 @@ class Searcher:
         checked_at = min((check.checked_at for check in checks if check.checked_at), default="")
         freshness = Freshness(view.generation, checked_at, sum(check.missing_files for check in checks))
         notices = list(dict.fromkeys(plan.notices))
-        wordings = tuple(wording.text for wording in plan.ranking.wordings)
-        return Answer(
-            query, plan.ranking.mode, hits, view.size, freshness, notices, rewritten, words, reranker, wordings
-        )
+        mode, wordings = plan.rank_request.mode, tuple(wording.text for wording in plan.rank_request.wordings)
+        return Answer(query, mode, hits, view.size, freshness, notices, rewritten, words, reranker, wordings)
 
     def _newest(self, plan: SearchPlan) -> Answer:
         """Answer an empty query with the newest documents that match its filter, each with its first chunk."""
-        ranking, selection = plan.ranking, plan.ranking.selection
-        limit = selection.already_returned + selection.limit if selection else ranking.top_k
-        hits = newest_hits(self._store, plan.tools, ranking.where, limit)
+        rank_request, selection = plan.rank_request, plan.rank_request.selection
+        limit = selection.already_returned + selection.limit if selection else rank_request.row_count
+        hits = newest_hits(self._store, plan.tools, rank_request.where, limit)
         hits = web_defaults.add_provenance(self._store, plan.tools, hits)
         with self._store.read_transaction():
             size = sum(self._store.stats.totals(tool.id).chunks for tool in plan.tools)
             generation = self._store.generation()
-        return Answer(ranking.query, ranking.mode, hits, size, Freshness(generation), plan.notices)
+        return Answer(rank_request.query, rank_request.mode, hits, size, Freshness(generation), plan.notices)
 
     def _choose_embedder(self, plan: SearchPlan) -> None:
         """Choose the embedder of most tools; the words of the others are searched, and notices say why."""
-        if plan.ranking.mode == "bm25":
+        if plan.rank_request.mode == "bm25":
             return
         if lexical_tools := [tool for tool in plan.tools if self._tool_config.is_lexical(tool)]:
             names = ", ".join(tool.name for tool in lexical_tools)
             command = self._tool_config.vector_command(lexical_tools[0])
-            if plan.ranking.mode == "semantic" and len(lexical_tools) == len(plan.tools):
+            if plan.rank_request.mode == "semantic" and len(lexical_tools) == len(plan.tools):
                 raise QueryError(
                     f"{names} was imported without vectors",
                     hint=f"Search with mode bm25, or compute vectors: {command}",
@@ -260,19 +269,19 @@ class Searcher:
             plan.search_words()
             return
         plan.embedder = chosen
-        options = plan.ranking.ranking
+        options = plan.rank_request.options
         is_memos = plan.request.use_tool_settings and settings_sections(plan.tools) == {"memos"}
         # Reciprocal rank fusion would count unrelated vectors like any other.
         if (
             is_memos
-            and plan.ranking.mode == "hybrid"
+            and plan.rank_request.mode == "hybrid"
             and options.fusion == "rrf"
             and options.similarity_threshold is None
         ):
             options = replace(options, similarity_threshold=1 - plan.embedder.noise_floor)
-            plan.ranking = replace(plan.ranking, ranking=options)
+            plan.rank_request = replace(plan.rank_request, options=options)
 
-    def _rank(self, plan: SearchPlan) -> tuple[IndexView, list[Hit]]:
+    def _search_with_repair(self, plan: SearchPlan) -> tuple[IndexView, list[Hit]]:
         """Rank the rows of one state of the library, and decide what is done where a part fails.
 
         Without the embedder, words answer. If the server of the index or of the library went away, what else there is
@@ -280,7 +289,7 @@ class Searcher:
         """
         is_second_try = False
         while True:
-            embedder = plan.embedder if plan.ranking.mode != "bm25" else None
+            embedder = plan.embedder if plan.rank_request.mode != "bm25" else None
             try:
                 with self._store.read_transaction():
                     words_only = set(plan.words_only)
@@ -289,7 +298,7 @@ class Searcher:
                             if tool.id in plan.names and tool.built.embedder not in (None, "none", embedder.name):
                                 words_only.add(tool.id)
                     view = self._index.view(list(plan.names), without_vectors=tuple(words_only))
-                    hits = search(self._store, view, plan.names, embedder, plan.ranking)
+                    hits = find_hits(self._store, view, plan.names, embedder, plan.rank_request)
             except EmbedderError as error:
                 if embedder is None:
                     raise
@@ -317,9 +326,10 @@ class Searcher:
 
     def _best_score(self, plan: SearchPlan) -> float | None:
         """Return the score of the best hit if the minimum score left none; None if there is none at all."""
-        assert plan.ranking.selection is not None
-        selection = replace(plan.ranking.selection, limit=1, min_score=None)
-        _, hits = self._rank(replace(plan, ranking=replace(plan.ranking, selection=selection), notices=[]))
+        assert plan.rank_request.selection is not None
+        selection = replace(plan.rank_request.selection, limit=1, min_score=None)
+        rank_request = replace(plan.rank_request, selection=selection)
+        _, hits = self._search_with_repair(replace(plan, rank_request=rank_request, notices=[]))
         return hits[0].score if hits else None
 
     def _refresh_tool(self, tool: Tool, *, vectors: bool, observer: Observer = NO_OBSERVER) -> list[str]:
@@ -334,30 +344,30 @@ class Searcher:
     def passages(
         self,
         hits: Sequence[Hit],
-        extract: Extract | Callable[[Hit], Extract] | None = None,
+        extract: Extract | Mapping[str, Extract] | None = None,
         *,
         already_returned: int = 0,
         query: str = "",
         max_chars: int | None = None,
         join_chunks: bool = True,
+        offsets: PassageOffsets | None = None,
     ) -> list[Passage]:
-        """Return the passages of hits in the given extent, else in the extent of each hit's tool.
+        """Return the passages of hits in the given extent, for all or by tool, else in that of each hit's tool.
 
         Without `join_chunks`, hits whose passage is their chunk stay apart. See `PassageRanges` for the rest.
         """
-        extents: dict[str, Extract] = {}
-        if extract is None:
-            extents = {tool.name: tool.options.extract or "chunk" for tool in self.tools()}
-
-        def extract_of(hit: Hit) -> Extract:
-            return extract(hit) if callable(extract) else extract or extents.get(hit.tool, "chunk")
-
+        if isinstance(extract, str):
+            extents: dict[str, Extract] = {hit.tool: extract for hit in hits}
+        else:
+            by_tool = extents_of(self.tools()) if extract is None else extract
+            extents = {hit.tool: by_tool.get(hit.tool, "chunk") for hit in hits}
         documents = self._documents_of(hits)
-        if not join_chunks and max_chars is None and all(extract_of(hit) == "chunk" for hit in hits):
+        if not join_chunks and max_chars is None and set(extents.values()) <= {"chunk"}:
             return chunk_passages(hits[already_returned:], documents)
         return extract_passages(
-            hits, documents, extract_of, already_returned=already_returned, query=query, max_chars=max_chars
-        )
+            hits, documents, extents, already_returned=already_returned, query=query, max_chars=max_chars,
+            offsets=offsets,
+        )  # fmt: skip
 
     def _documents_of(self, hits: Sequence[Hit]) -> Callable[[Hit], StoredDocument | None]:
         """Read the documents that hits do not come with, all at once, and return what finds that of a hit."""

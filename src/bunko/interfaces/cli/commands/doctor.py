@@ -13,7 +13,7 @@ from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, replace_controls
 from bunko.library.admin.doctor import Finding
 from bunko.messages import translate
-from bunko.runtime.package_errors import outages
+from bunko.runtime.package_errors import package_outages
 from bunko.runtime.packages import used_packages
 from bunko.version import __version__
 
@@ -46,7 +46,7 @@ def command(shared: SharedOptions) -> None:
     ]
     with shared.open(create=False) as library:
         findings += library.maintenance.diagnose()
-    findings += [Finding("error", "packages", error.message, error.hint) for _, error in outages()]
+    findings += [Finding("error", "packages", error.message, error.hint) for _, error in package_outages()]
     if shared.as_json:
         print_json({"findings": list(map(asdict, findings)), "versions": versions, "newer_than_tested": newer})
     elif is_terminal():
