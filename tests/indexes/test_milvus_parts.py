@@ -15,7 +15,7 @@ from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.milvus.statistics import FILLER_DIMENSION, KeyKind, dimensions, first_characters
 from bunko.indexes.milvus.writer import StatisticsAccumulator
 from bunko.indexes.options import MilvusOptions
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.stores.filters import document_matcher
 from bunko.text import ngrams

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import SourceError, UnknownName
-from bunko.library.importing.watch import WatchEvent, watch_library
 from bunko.library.library import Library
+from bunko.library.watch import WatchEvent, watch_library
 from bunko.sources.events import FolderWatcher, remote_file_system
 from tests.library.watching import (
     PATIENCE,

@@ -15,9 +15,9 @@ from bunko.interfaces.mcp import server as server_module
 from bunko.interfaces.tools.jobs import Jobs
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
-from bunko.library.opening.open import open_library
+from bunko.library.access import LibraryAccess
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
-from bunko.library.rights.access import LibraryAccess
 from bunko.library.rights.audit import local_caller
 from tests.conftest import Opener
 from tests.mcp.mcp_client import (

@@ -94,7 +94,7 @@ def test_a_library_with_japanese_names_lists_its_tools_without_loading_a_diction
     code = (
         "import sys; from pathlib import Path\n"
         "from bunko.interfaces.tools.registry import ToolRegistry\n"
-        "from bunko.library.opening.open import open_library; from bunko.library.opening.paths import locate_library\n"
+        "from bunko.library.open import open_library; from bunko.library.opening.paths import locate_library\n"
         "paths = locate_library(library=Path(sys.argv[1]), environ={})\n"
         "with open_library(paths, environ={}, read_only=True) as library:\n"
         "    print([tool.name for tool in ToolRegistry(lambda: library).tools()][-2:], 'fugashi' in sys.modules)"

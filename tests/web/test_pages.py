@@ -11,7 +11,7 @@ from bunko.errors import (
     LibraryReadOnly,
     UnknownName,
 )
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.web.collector import CollectResult
 from bunko.sources.web import pages

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
     from bunko.types.answers import AnswerSource
 
 _MAX_SOURCE_CHARS = 1200

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
     from bunko.types import Tool
     from bunko.types.records import StoredDocument
 

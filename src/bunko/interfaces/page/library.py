@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.interfaces.tools.jobs import Job
+    from bunko.library.access import LibraryAccess
     from bunko.library.admin.status import LengthDistribution, ToolDetails, ToolStatus
-    from bunko.library.rights.access import LibraryAccess
 
 MAX_FAILURES = 100  # that are listed
 _SHOWN_JOBS = 8

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from bunko.library.access import LibraryAccess
     from bunko.library.admin.model_status import ModelStatus, RerankerStatus
-    from bunko.library.rights.access import LibraryAccess
     from bunko.local_models.catalogue import Purpose
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.evaluation.settings_change import MeasuredChange, SettingsMeter
+    from bunko.library.access import LibraryAccess
     from bunko.library.library import Library
-    from bunko.library.rights.access import LibraryAccess
     from bunko.types import Tool
 
 # Ranks among which a result of the page may have stood before.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.interfaces.tools.registry import ToolRegistry
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
 
 _RECENT = 8
 _MAX_TAGS = 200

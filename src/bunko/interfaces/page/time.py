@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.maps.overview import TagYears
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
+    from bunko.library.overview.views import TagYears
 
 CELL, STEP = 11, 13  # of a day and of the way to the next, in pixels
 LEFT, TOP = 30, 18  # room for the names of weekdays and months

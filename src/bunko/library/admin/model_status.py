@@ -12,7 +12,7 @@ from bunko import embedders, rerankers
 from bunko.embedders import embed_and_check
 from bunko.embedders.provider import Provider
 from bunko.errors import BunkoError, EmbedderError, UnknownName
-from bunko.library.searching.embedder_arguments import build_embedder, embedder_arguments
+from bunko.library.tools.embedder import build_embedder, embedder_arguments
 from bunko.llm.client import PRESETS
 from bunko.local_models import RUN_PACKAGES, missing_package
 from bunko.local_models.catalogue import KNOWN_MODELS, KnownModel

@@ -23,11 +23,11 @@ from bunko.library.importing.refresh import Refresher
 from bunko.library.searching.chat_models import ChatModels
 from bunko.library.searching.page import Page, check_page_cursor, cut_page
 from bunko.library.searching.plan import Planner, SearchPlan, selection_notices, settings_sections, shared_folders
-from bunko.library.tools import catalog
+from bunko.library.tools import catalog, web_defaults
 from bunko.library.tools.assistant_names import AssistantNames, assistant_names
 from bunko.library.tools.build_config import ToolConfig
 from bunko.library.tools.catalog import ToolNames
-from bunko.library.web import defaults as web_defaults
+from bunko.library.tools.suggested_commands import vector_command
 from bunko.protocols import DamagedIndex, Embedder, Index, IndexView, Store
 from bunko.runtime.activity import reported_search
 from bunko.runtime.observer import NO_OBSERVER, Observer
@@ -221,7 +221,7 @@ class Searcher:
             return
         if lexical_tools := [tool for tool in plan.tools if self._tool_config.is_lexical(tool)]:
             names = ", ".join(tool.name for tool in lexical_tools)
-            command = self._tool_config.vector_command(lexical_tools[0])
+            command = vector_command(self._tool_config.paths, lexical_tools[0])
             if plan.ranking.mode == "semantic" and len(lexical_tools) == len(plan.tools):
                 raise QueryError(
                     f"{names} was imported without vectors",

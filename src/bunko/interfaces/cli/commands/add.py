@@ -19,18 +19,18 @@ from bunko.interfaces.serialize import report_to_dict
 from bunko.interfaces.serialize_library import tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name, reserved_names
-from bunko.library.importing.nothing_found import describe_unread
-from bunko.library.opening.open import remove_new_library_on_error
-from bunko.library.tools.add import import_addition, plan_addition
+from bunko.library.add import import_addition, plan_addition
+from bunko.library.open import remove_new_library_on_error
 from bunko.library.tools.assistant_names import assistant_name
+from bunko.library.tools.nothing_found import describe_unread
 from bunko.messages import translate
 from bunko.sources import section_of
 from bunko.sources.detect import detect_sources
 from bunko.sources.walk import vault_program
 
 if TYPE_CHECKING:
+    from bunko.library.add import Addition
     from bunko.library.library import Library
-    from bunko.library.tools.add import Addition
     from bunko.library.web.collector import CollectResult
     from bunko.sources.detect import DetectedSource
     from bunko.types import Report, Tool

@@ -30,9 +30,9 @@ from bunko.interfaces.cli.terminal.printing import (
 )
 from bunko.interfaces.cli.terminal.progress import show_search_progress
 from bunko.interfaces.cli.terminal.result_formats import paths, to_csv, to_json, to_markdown, to_text
-from bunko.library.admin.commands import enable_command
-from bunko.library.opening.current_folder import disabled_tool_of, find_indexed_folder, find_scope
+from bunko.library.current_folder import disabled_tool_of, find_indexed_folder, find_scope
 from bunko.library.opening.last_build import last_build_command
+from bunko.library.tools.suggested_commands import enable_command
 from bunko.messages import translate
 from bunko.search.request import SearchRequest, parse_options
 
