@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from bunko.embedders import as_remote
+from bunko.embedders.embed import as_remote
 from bunko.errors import BunkoError, IndexFailure, LibraryUnreachable, UnknownName
 from bunko.library.admin import doctor
 from bunko.library.admin.status import LibraryStatus, ToolDetails, library_status, source_state, tool_details

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple, TypedDict, Unpack
 
 from bunko import ingest
-from bunko.embedders import as_remote, unavailable_reason
+from bunko.embedders.embed import as_remote, unavailable_reason
 from bunko.embedders.names import display_name
 from bunko.errors import (
     BunkoError,

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Literal
 
 from bunko import sources
-from bunko.embedders import embed_and_check
+from bunko.embedders.embed import embed_and_check
 from bunko.errors import QueryError
 from bunko.library.overview.document_map import DocumentMaps
 from bunko.library.reading.documents import Documents, ListRequest

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bunko.embedders import as_remote
+from bunko.embedders.embed import as_remote
 from bunko.errors import BunkoError
 from bunko.library.importing.importer import Importer
 from bunko.library.packs import pack

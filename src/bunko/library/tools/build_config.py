@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bunko import embedders, sources
-from bunko.embedders import as_remote
+from bunko.embedders.embed import as_remote
 from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.library.opening.paths import LibraryPaths, user_data_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bunko import embedders
-from bunko.embedders import as_remote, unavailable_reason
+from bunko.embedders.embed import as_remote, unavailable_reason
 from bunko.embedders.names import display_name
 from bunko.errors import EmbedderError
 from bunko.protocols import Embedder
