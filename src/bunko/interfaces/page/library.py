@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from bunko.embedders.names import display_name
 from bunko.errors import AccessDenied
-from bunko.interfaces.page.answering import PageView, say
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.view import PageView, say
 from bunko.interfaces.sender import is_local_user
 from bunko.interfaces.text import format_size, single_line
 

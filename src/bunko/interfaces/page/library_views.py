@@ -11,9 +11,9 @@ from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse
 
 from bunko.errors import AccessDenied, BunkoError
-from bunko.interfaces.page.answering import PageView, error_values, say
 from bunko.interfaces.page.library import view_values
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.view import PageView, error_values, say
 from bunko.interfaces.text import single_line
 from bunko.settings import all_settings
 from bunko.settings.keyfile import FILE_SUFFIX

@@ -7,9 +7,9 @@ from urllib.parse import quote, urlencode
 
 from bunko.errors import BunkoError
 from bunko.interfaces.api.problems import error_status
-from bunko.interfaces.page.answering import PageView, error_values
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.view import PageView, error_values
 from bunko.interfaces.sender import LANGUAGES
 from bunko.interfaces.text import single_line
 from bunko.library.overview.layout import available_layouts

@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 
 from bunko.errors import BunkoError
 from bunko.interfaces.api.problems import error_status
-from bunko.interfaces.page.answering import PageView, error_values
 from bunko.interfaces.page.rendering import render, translate
+from bunko.interfaces.page.view import PageView, error_values
 from bunko.interfaces.sender import LANGUAGES, choose_language
 from bunko.interfaces.text import single_line
 from bunko.messages import Language

@@ -16,7 +16,7 @@ from bunko.interfaces.cli.options import TEXT_PATH, SharedOptions, complete_tool
 from bunko.interfaces.cli.terminal.printing import escape_controls, print_json, print_labelled, print_stderr, say
 from bunko.interfaces.cli.terminal.progress import show_fetch_progress, show_import_progress
 from bunko.interfaces.serialize import report_to_dict
-from bunko.interfaces.serialize_library import tool_to_dict
+from bunko.interfaces.serialize_state import tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name, reserved_names
 from bunko.library.add import import_addition, plan_addition

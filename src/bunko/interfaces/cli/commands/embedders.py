@@ -12,7 +12,7 @@ from bunko.interfaces.cli.command_group import CommandGroup
 from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.columns import Column, number, print_rows
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, print_stderr, replace_controls
-from bunko.interfaces.serialize_library import EmbedderFields
+from bunko.interfaces.serialize_state import EmbedderFields
 from bunko.library.admin.provider_status import (
     ENGLISH_SENTENCE,
     JAPANESE_SENTENCE,

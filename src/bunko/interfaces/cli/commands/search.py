@@ -183,7 +183,7 @@ def command(query: tuple[str, ...], options: SearchOptions, shared: SharedOption
         if folder:
             request = _limit_to_folder(library, request, folder)
         with show_search_progress() as observer:
-            page = library.searches.page(request, observer=observer)
+            page = library.page(request, observer=observer)
         for notice in page.notices:
             if notice not in library.notices:
                 print_stderr(notice)
