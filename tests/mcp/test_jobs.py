@@ -20,16 +20,7 @@ from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.rights.audit import local_caller
 from tests.conftest import Opener
-from tests.mcp.mcp_client import (
-    ERAS,
-    FILLER,
-    call,
-    error_of,
-    structure_of,
-    talk,
-    text_of,
-    write_document,
-)
+from tests.mcp.mcp_client import ERAS, FILLER, call, error_of, structure_of, talk, text_of, write_document
 
 
 def many_documents(docs: Path, number: int) -> None:

@@ -15,13 +15,7 @@ from bunko.errors import SettingsError
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from tests.conftest import Opener
-from tests.mcp.mcp_client import (
-    ERAS,
-    FOLDER_TOOL_NAMES,
-    assert_matches_snapshot,
-    list_tools,
-    talk,
-)
+from tests.mcp.mcp_client import ERAS, FOLDER_TOOL_NAMES, assert_matches_snapshot, list_tools, talk
 
 
 @pytest.mark.parametrize("mode", ERAS)

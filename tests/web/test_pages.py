@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.errors import (
-    BunkoError,
-    LibraryReadOnly,
-    UnknownName,
-)
+from bunko.errors import BunkoError, LibraryReadOnly, UnknownName
 from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.web.collector import CollectResult

@@ -10,14 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from bunko import stores
-from bunko.errors import (
-    LibraryError,
-    LibraryMismatch,
-    LibraryReadOnly,
-    moved_error,
-    rebuild_hint,
-    unfinished_error,
-)
+from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly, moved_error, rebuild_hint, unfinished_error
 from bunko.library.library import Library
 from bunko.library.opening.last_build import last_build_command
 from bunko.library.opening.load_settings import (

@@ -14,10 +14,7 @@ from xml.etree import ElementTree
 from bunko.errors import BunkoError, SourceError
 from bunko.sources.web.decompress import gunzip
 from bunko.sources.web.fetch import SITEMAP_TYPES
-from bunko.sources.web.visit import (
-    FORBIDDEN_REASON,
-    Visitor,
-)
+from bunko.sources.web.visit import FORBIDDEN_REASON, Visitor
 
 _log = logging.getLogger("bunko.web")
 
