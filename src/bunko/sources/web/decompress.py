@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
 
 from bunko.errors import FetchFailed
-
-if TYPE_CHECKING:
-    pass
-
 
 # Text seldom compresses better than 1:30, and deflate at most 1:1030. Small pages may be very repetitive.
 _MAX_RATIO = 200

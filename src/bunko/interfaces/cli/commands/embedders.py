@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from bunko.embedders.names import display_name
@@ -21,9 +19,6 @@ from bunko.library.admin.provider_status import (
     try_embedder,
 )
 from bunko.messages import translate
-
-if TYPE_CHECKING:
-    pass
 
 _COLUMNS = ("embedder", "state", "model", "install", "key", "description")
 

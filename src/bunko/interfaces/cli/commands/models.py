@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from bunko.interfaces.cli.command_group import CommandGroup
@@ -15,9 +13,6 @@ from bunko.interfaces.serialize_state import ModelFields
 from bunko.library.admin.model_status import delete_model, get_model, model_statuses, naming_setting
 from bunko.local_models.catalogue import find_model
 from bunko.messages import translate
-
-if TYPE_CHECKING:
-    pass
 
 _MEGABYTE = 1_000_000
 
