@@ -49,7 +49,7 @@ def test_the_exported_names_are_these() -> None:
 SIGNATURES = {
     "open": "(path: 'str | PathLike[str] | None' = None, *, read_only: 'bool' = False,"
     " environ: 'Mapping[str, str] | None' = None, **settings: 'object') -> 'Library'",
-    "Library.search": "(self, query: 'str', *, also: 'Sequence[str]' = (), passage: 'str' = '',"
+    "Library.search": "(self, query: 'str', *, also: 'str | Sequence[str]' = (), passage: 'str' = '',"
     " tool: 'str | Sequence[str] | None' = None, kinds: 'Sequence[str]' = (),"
     " mode: 'Mode | None' = None, top_k: 'int | None' = None, per_document: 'int | None' = None,"
     " fill_up: 'bool' = False,"

@@ -233,7 +233,7 @@ def test_searches_and_documents_work_without_scripts(open_page: PageOpener, lang
     page.locator("#query").press("Enter")
     page.locator(".why-link").first.click()
     expect(page.locator(".why")).to_be_visible()
-    page.locator("summary", has_text=re.compile("Other wordings|ほかの言い方")).click()
+    page.locator("summary", has_text=re.compile("Other wordings|言い換え")).click()
     page.locator("input[name=also]").first.fill("京都の宿")
     page.locator("input[name=also]").first.press("Enter")
     expect(page).to_have_url(re.compile("also=%E4%BA%AC"))

@@ -15,8 +15,8 @@ from prompt_toolkit.output import DummyOutput
 from bunko.interfaces.chat.answering import open_answerer
 from bunko.interfaces.chat.saved_chats import SavedChats, chat_folder
 from bunko.interfaces.chat.setup import build_chat_server
-from bunko.interfaces.cli.commands.chat import ChatSession
 from bunko.interfaces.cli.commands.chat_prompt import ChatPrompt, converse
+from bunko.interfaces.cli.commands.chat_session import ChatSession
 from bunko.library.library import Library
 from tests.chat.chat_service import ChatService, Reply, Request, chat_service
 from tests.conftest import Opener, Run

@@ -133,6 +133,12 @@ def test_the_structured_answers_keep_to_their_schemas(registry: ToolRegistry) ->
     talk(registry, ask)
 
 
+def test_a_detailed_answer_says_which_wording_found_a_result(registry: ToolRegistry) -> None:
+    arguments = {"query": "再起動", "also": ["restart"], "response_format": "detailed"}
+    assert re.search(r"found by [^|\n]*(再起動|restart)", text_of(call(registry, "search", arguments)))
+    assert "found by" not in text_of(call(registry, "search", arguments | {"also": []}))
+
+
 def test_a_detailed_answer_says_more_than_a_concise_one(registry: ToolRegistry) -> None:
     detailed, concise = (search(registry, "清水寺", response_format=how) for how in ("detailed", "concise"))
     assert set(concise) == {"query", "total_chunks", "results", "note"}

@@ -245,10 +245,11 @@ def test_the_notices_of_a_search_are_in_japanese(tmp_path: Path, site: Site, mon
     service.close()
     for query in ("葡萄", "無関係"):
         found = reply(desk, "rag_search", query=query)
-        [notice] = found.structured["notices"]
+        notice, *advice = found.structured["notices"]
         assert notice.startswith("埋め込みに失敗したため、単語だけで探しました: ")
         assert ENGLISH.search(notice) is None
         assert notice in found.text
+        assert all(text.startswith("質問の言葉がある文書はありません。") for text in advice)
     desk.close()
 
 

@@ -94,6 +94,8 @@ def test_pages_follow_each_other_and_a_cursor_belongs_to_its_wordings(library: L
     second = library.page(replace(request, cursor=first.next_cursor))
     uris = [item.passage.hit.uri for page in (first, second) for item in page.results]
     assert len(set(uris)) == 10
+    same = (ALSO[0], "", *ALSO[1:], QUESTION)  # what is left out may differ
+    assert library.page(replace(request, also=same, cursor=first.next_cursor)).results == second.results
     with pytest.raises(Exception, match="belongs to another request"):
         library.page(replace(request, also=(), cursor=first.next_cursor))
 
@@ -121,7 +123,25 @@ def test_a_wrong_wording_counts_little(library: Library) -> None:
 
 def test_without_hits_of_its_own_a_question_is_answered_by_its_wordings(library: Library) -> None:
     assert not library.search("zzzz", mode="bm25").hits
-    assert library.search("zzzz", mode="bm25", also=["roses"]).hits[0].uri == "garden.md"
+    (found, *_) = library.search("zzzz", mode="bm25", also=["roses"], explain=True)
+    (alone, *_) = library.search("roses", mode="bm25")
+    assert found.uri == "garden.md"
+    assert found.score == pytest.approx(alone.score)
+    assert found.explanation is not None
+    assert [wording.weight for wording in found.explanation.wordings] == [0, 1]
+
+
+def test_what_only_a_wrong_wording_finds_is_left_out(library: Library) -> None:
+    alone = {hit.uri for hit in library.search("roses", mode="bm25", top_k=20)}
+    assert {hit.uri for hit in library.search("roses", mode="bm25", also=["図書館"], top_k=20)} == alone
+    assert "library.md" in {hit.uri for hit in library.search("図書館", mode="bm25", top_k=20)}
+
+
+def test_one_text_is_one_wording_and_no_text_is_an_error(library: Library) -> None:
+    assert library.search(QUESTION, also=ALSO[0]).wordings == (ALSO[0],)
+    for wrong in ({"also": [5]}, {"passage": 5}):
+        with pytest.raises(QueryError, match="Other wordings and a passage are texts"):
+            library.search(QUESTION, **wrong)
 
 
 def test_a_row_with_every_word_falls_at_most_to_twice_its_rank() -> None:
@@ -172,5 +192,9 @@ def test_an_assistant_is_told_where_wordings_would_help(library: Library) -> Non
     assert advice not in library.page(replace(asked, query="roses need much water")).notices
     assert advice not in library.page(replace(asked, also=("粗大ごみ",))).notices
     assert advice not in library.page(replace(asked, suggest_wordings=False)).notices
+    nothing = replace(asked, query="zzzz", mode="bm25")
+    advice_without_hits = "Nothing has the words of the question; search again with also and passage."
+    assert advice_without_hits in library.page(nothing).notices
+    assert advice_without_hits not in library.page(replace(nothing, suggest_wordings=False)).notices
     following = library.page(replace(asked, top_k=1, cursor=library.page(replace(asked, top_k=1)).next_cursor))
     assert advice not in following.notices  # it would make a cursor of another request

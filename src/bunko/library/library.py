@@ -210,7 +210,7 @@ class Library:
         self,
         query: str,
         *,
-        also: Sequence[str] = (),
+        also: str | Sequence[str] = (),
         passage: str = "",
         tool: str | Sequence[str] | None = None,
         kinds: Sequence[str] = (),
@@ -238,7 +238,8 @@ class Library:
         arguments are options of ranking, such as `vector_weight=0.3`.
         """
         request = SearchRequest(
-            query, tool if tool is None or isinstance(tool, str) else tuple(tool), tuple(kinds), tuple(also), passage,
+            query, tool if tool is None or isinstance(tool, str) else tuple(tool), tuple(kinds),
+            (also,) if isinstance(also, str) else tuple(also), passage,
             mode=mode, top_k=top_k, per_document=per_document, fill_up=fill_up, min_score=min_score,
             operators=operators, where=where, explain=explain, refresh=refresh, rewrite=rewrite,
             use_tool_settings=use_tool_settings, rerank=rerank, ranking=ranking,

@@ -66,7 +66,9 @@ class SearchRequest:
     tokens_per_passage: int | None = None
 
     def __post_init__(self) -> None:
-        """Reject ranking options that do not exist or are out of range."""
+        """Reject wordings that are no texts, and ranking options that do not exist or are out of range."""
+        if not all(isinstance(text, str) for text in (*self.also, self.passage)):
+            raise QueryError("Other wordings and a passage are texts", hint='Write, for example: also=["tide pool"].')
         if self.ranking:
             object.__setattr__(self, "ranking", check_options(self.ranking))
 

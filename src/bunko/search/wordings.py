@@ -13,6 +13,8 @@ _FIRST_ROWS = 5
 _NO_AGREEMENT, _FULL_AGREEMENT = 0.1, 0.6
 # Without any agreement, its rows only follow those of the question.
 _MIN_SHARE = 0.01
+# A row that only wordings find needs this share of the best score: less is the noise of a wrong one.
+_MIN_SCORE_SHARE = 0.05
 # A row with every word of the question falls at most to this multiple of the rank that it has without wordings.
 _MAX_FALL = 2
 PROTECTED_ROWS = 10
@@ -30,10 +32,11 @@ def combine(own: Mapping[int, float], wordings: Sequence[tuple[float, Mapping[in
     """Add the scores of wordings, each with its weight, to those of the question, which has the weight 1.
 
     All are between 0 and 1 and in descending order. What exceeds the score of the fiftieth row counts; so the sum does
-    not depend on how many more rows a text has.
+    not depend on how many more rows a text has. A question that finds nothing has no weight: it would only keep the
+    scores of what its wordings find low.
     """
     own_floor = _floor(own)
-    weights = [1.0, *(weight * _agreement(own, own_floor, scores) for weight, scores in wordings)]
+    weights = [1.0 if own else 0.0, *(weight * _agreement(own, own_floor, scores) for weight, scores in wordings)]
     total = sum(weights)
     weights = [weight / total for weight in weights]
     final = {row: weights[0] * score for row, score in own.items()}
@@ -43,6 +46,8 @@ def combine(own: Mapping[int, float], wordings: Sequence[tuple[float, Mapping[in
         gains.append({row: weight * (score - floor) for row, score in scores.items() if score > floor})
         for row in list(scores)[:DEPTH]:
             final[row] = max(final.get(row, lowest), lowest) + gains[-1].get(row, 0.0)
+    least = _MIN_SCORE_SHARE * max(final.values(), default=0.0)
+    final = {row: score for row, score in final.items() if row in own or score >= least}
     return CombinedScores(final, weights, gains)
 
 

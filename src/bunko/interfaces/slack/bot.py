@@ -109,8 +109,6 @@ async def run_bot(
         try:
             tasks.start_soon(_dispatch_alone, library.storage, identity, dispatcher)
             if listener is not None:
-                from bunko.interfaces.slack.bot import serve_http
-
                 tasks.start_soon(serve_http, app, listener, slack.signing_secret)
                 on_ready(identity)
                 await anyio.sleep_forever()

@@ -90,6 +90,8 @@ def _reply_text(page: Page, results: list[dict[str, Any]], *, detailed: bool, sh
         facts += [f"trust {result['trust']}, fetched {result['fetched_at']}"] if "trust" in result else []
         facts += [f"date {result['date']}"] if result.get("date") else []
         facts += [f"matched {' '.join(result['matched'])}"] if "matched" in result else []
+        finders = (result.get("explain") or {}).get("wordings", ())
+        facts += [f"found by {'; '.join(w['text'] for w in finders if w['added'])}"] if finders else []
         facts += [f"{item.more_in_document} more in this document"] if item.more_in_document else []
         facts += [] if item.has_start else ["continued from the last page"]
         facts += [] if item.has_end else ["cut: continues with the cursor"]
@@ -121,7 +123,7 @@ QUERY_PARAM = Param("query", "string", "Words or a question", required=True)
 FILTERED_QUERY_PARAM = Param("query", "string", "Words or a question; empty with a filter: the newest", required=True)
 WORDING_PARAMS = (
     Param("also", "texts", "Other wordings, as the documents may say it; always give some"),
-    Param("passage", "string", "A sentence as the answer may say it"),
+    Param("passage", "string", "A sentence as the answer may say it; always give one"),
 )
 # Assistants fill them in if they are told to.
 WORDINGS_ADVICE = "Give also and passage with every question: they find what the documents say in other words."

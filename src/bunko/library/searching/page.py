@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Everything else determines the pages. A first page from before somebody stopped typing is without the reranker, but
 # has a next one too.
 _NOT_IN_KEY = (
-    "cursor", "explain", "explain_texts", "refresh", "rerank", "suggest_wordings", "summary", "token_budget",
+    "also", "cursor", "explain", "explain_texts", "refresh", "rerank", "suggest_wordings", "summary", "token_budget",
     "tokens_per_passage",
 )  # fmt: skip
 _KEY_VALUES = attrgetter(*(field.name for field in fields(SearchRequest) if field.name not in _NOT_IN_KEY))

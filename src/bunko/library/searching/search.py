@@ -147,7 +147,9 @@ class Searcher:
             view, hits = self._rank(plan)
         hits, reranker = self._reranking.rerank(plan.ranking, hits, plan.notices) if self._reranking else (hits, "")
         may_suggest = request.suggest_wordings and not (request.cursor or plan.ranking.wordings)
-        if may_suggest and hits and shares_few_words(view, plan.ranking, hits):
+        if may_suggest and not hits and view.size:
+            plan.notices.append("Nothing has the words of the question; search again with also and passage.")
+        elif may_suggest and hits and shares_few_words(view, plan.ranking, hits):
             plan.notices.append("Few words of the question are in these documents; search again with also and passage.")
         if selection := plan.ranking.selection:
             best_score = self._best_score(plan) if selection.min_score is not None and not hits else None

@@ -16,7 +16,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
-from bunko.interfaces.cli.commands.chat import COMMANDS, EndOfChat, is_command, run_command
+from bunko.interfaces.cli.commands.chat_session import COMMANDS, EndOfChat, is_command, run_command
 from bunko.interfaces.cli.terminal.printing import print_stderr
 from bunko.messages import translate
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.input import Input
     from prompt_toolkit.output import Output
 
-    from bunko.interfaces.cli.commands.chat import ChatSession
+    from bunko.interfaces.cli.commands.chat_session import ChatSession
 
 _log = logging.getLogger("bunko.chat")
 

@@ -105,7 +105,7 @@ def manifest(url: str | None, as_json: bool) -> None:
 def _run(library: Library, listener: socket.socket | None) -> None:
     """Run the bot until Ctrl-C or a request to end; what it has promised is answered after the next start."""
     from bunko.interfaces.chat.setup import load_list
-    from bunko.interfaces.cli.commands.chat import ask_about_servers
+    from bunko.interfaces.cli.commands.chat_session import ask_about_servers
     from bunko.interfaces.slack.bot import run_bot
 
     if library.settings.mcp.enabled and sys.stdin.isatty() and sys.stderr.isatty():
