@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.table import Result, Table, check, number
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.runtime.observer import Observer
 

@@ -16,7 +16,7 @@ from bench import corpus, queries
 from bench.clock import run_child
 from bench.vocabulary import NOUNS
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 
 TOP = 10

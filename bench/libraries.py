@@ -11,7 +11,7 @@ from bench import corpus
 from bench.clock import Cost, run_child
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 
 SMALL, MEDIUM, LARGE = 640, 10_000, 100_000

@@ -16,7 +16,7 @@ from bench.table import Result, Table, check, number
 from bunko.ingest.changes import find_changes
 from bunko.ingest.watched import WatchedFolders
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.protocols import Scan, Source
 from bunko.sources import build

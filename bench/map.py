@@ -22,7 +22,7 @@ from bench.documents import write_section
 from bench.page import browse
 from bench.page_library import PageLibrary
 from bench.table import Table, markdown, number
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 
 DOCUMENTS = 20_000

@@ -13,7 +13,7 @@ from bench.clock import cpu, run_apart, run_child
 from bench.libraries import LARGE, MEDIUM, SMALL, VECTORS, Libraries
 from bench.table import Result, Table, check, number
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.search.query_analysis import analyse_query
 from bunko.search.rank import rank_rows

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from bunko.interfaces.cli.main import main
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.messages import set_language
 from tests.loopback import Loopback

@@ -90,7 +90,7 @@ def open(
     import os
     from pathlib import Path
 
-    from bunko.library.opening.open import open_library
+    from bunko.library.open import open_library
     from bunko.library.opening.paths import locate_from_path
 
     names = os.environ if environ is None else environ

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bunko.evaluation.report_store import ReportStore
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from tests.browser.reports import evaluation_report, sweep_report
 

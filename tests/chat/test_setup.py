@@ -23,7 +23,7 @@ from bunko.interfaces.chat.setup import (
     list_folders,
     open_chat_tools,
 )
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.runtime.remote import RemoteFailure
 from bunko.settings import load_settings

@@ -22,7 +22,7 @@ LEFT_OUT_MODULES = (
         for name in ("__init__", "app", "authorization", "connections", "guards", "monitoring", "parts", "sessions")
     ),
     "interfaces/mcp/*",
-    *(f"interfaces/page/{name}.py" for name in ("__init__", "answering", "app", "ask", "document", "library", "map")),
+    *(f"interfaces/page/{name}.py" for name in ("__init__", "app", "ask", "document", "library", "map", "view")),
     *(f"interfaces/page/{name}.py" for name in ("quality", "query", "ranking", "rendering", "results", "search")),
     *(f"interfaces/page/{name}.py" for name in ("time", "typed_search", "why")),
     *(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.text.dates import resolve_date
 from tests.conftest import Run

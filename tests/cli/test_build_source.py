@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from tests.cli.processes import subprocess_environment, type_at_a_terminal
 from tests.conftest import Ran, Run

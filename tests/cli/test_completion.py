@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bunko.interfaces.cli.main import COMMANDS
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.tools import catalog
 

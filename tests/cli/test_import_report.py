@@ -15,7 +15,7 @@ import pytest
 from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
 from bunko.interfaces.cli.terminal.progress import progress_line, progress_line_writer
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.runtime.observer import ImportProgress
 from tests.cli.processes import at_a_terminal, subprocess_environment

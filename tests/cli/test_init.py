@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bunko.errors import SettingsError
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.settings import all_settings, load_settings
 from bunko.settings.schema import SECTIONS

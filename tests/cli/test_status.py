@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.admin.status import LengthBin, length_distribution
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.types.tool_options import ToolOptions
 from tests.cli.processes import at_a_terminal, subprocess_environment

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bunko.interfaces.cli.commands import embedders
-from bunko.library.admin.model_status import ProviderStatus
+from bunko.library.admin.provider_status import ProviderStatus
 from tests.cli.pictures import Screen, Terminal, check_picture
 from tests.cli.processes import at_a_terminal, subprocess_environment
 from tests.conftest import Run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import SettingsError
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.rights.audit import AuditLog
 from bunko.library.rights.tokens import resolve_expiry

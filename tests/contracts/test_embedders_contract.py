@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bunko import embedders
-from bunko.embedders import embed_and_check
+from bunko.embedders.embed import embed_and_check
 from bunko.embedders.provider import LOCAL_MODEL_ARGUMENTS, Provider, ProviderOption
 from bunko.protocols import Embedder
 from bunko.settings.providers import builtin_settings, may_be_provider_name

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bunko.embedders import embed_and_check, static, subword_table
+from bunko.embedders import static, subword_table
+from bunko.embedders.embed import embed_and_check
 from bunko.errors import EmbedderError
 from bunko.runtime.packages import find_package
 from bunko.text.bridge import TABLE_PATH as BRIDGE

@@ -84,7 +84,7 @@ def test_an_assistants_searches_are_kept_once_however_many_pages_it_reads(notes:
 
     from bunko.interfaces.tools import search_tool
     from bunko.interfaces.tools.tool import ToolCall
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
     from bunko.library.rights.audit import local_caller
 
     library = open_docs(BUNKO_LOG_KEEP_SEARCHES="true")

@@ -21,7 +21,7 @@ from bunko.interfaces.http.parts import ALL_PARTS, Part
 from bunko.interfaces.http.sessions import LoginLinks
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.runtime import activity
 

@@ -16,7 +16,7 @@ from bunko.interfaces.http.sessions import LoginLinks, Sessions, parse_session
 from bunko.interfaces.sender import local_path
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.rights.tokens import token_digest
 from bunko.types.access import Rights

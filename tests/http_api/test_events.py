@@ -11,8 +11,8 @@ import pytest
 from bunko.interfaces.api import events
 from bunko.interfaces.http import authorization
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.library.access import LibraryAccess
 from bunko.library.library import Library
-from bunko.library.rights.access import LibraryAccess
 from bunko.types.access import Caller, Rights
 from tests.http.server import TOKEN, Site, serve_app
 from tests.http_api.streams import EventStream, open_events

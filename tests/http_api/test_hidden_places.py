@@ -18,7 +18,7 @@ from bunko.interfaces.page.app import build_page
 from bunko.interfaces.sender import ClientIdentity
 from bunko.interfaces.tools.registry import ToolRegistry, error_text
 from bunko.interfaces.tools.tool import ToolCall
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types import Tool
 from bunko.types.access import Caller, Rights

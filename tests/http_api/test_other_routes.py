@@ -10,7 +10,7 @@ import pytest
 
 from bunko.interfaces.answers import answer_to_dict
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types import Tool
 from tests.http_api.client import ApiClient

@@ -9,7 +9,7 @@ import pytest
 
 from bunko.interfaces.api import app
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from tests.http_api.client import ApiClient
 from tests.http_api.test_description import check_reply

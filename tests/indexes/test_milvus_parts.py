@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from bunko.errors import IndexFailure, SettingsError
+from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, KeyKind, dimensions, first_characters
 from bunko.indexes.milvus.filters import date_number, filter_expression
 from bunko.indexes.milvus.server import MilvusServer
-from bunko.indexes.milvus.statistics import FILLER_DIMENSION, KeyKind, dimensions, first_characters
 from bunko.indexes.milvus.writer import StatisticsAccumulator
 from bunko.indexes.options import MilvusOptions
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.stores.filters import document_matcher
 from bunko.text import ngrams

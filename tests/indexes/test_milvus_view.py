@@ -11,7 +11,8 @@ import pytest
 
 from bunko.indexes.milvus import chunks as milvus_chunks
 from bunko.indexes.milvus.chunks import ChunkReader
-from bunko.indexes.milvus.statistics import SearchStatistics, chunk_dimensions, sparse_vector, unpack_moments
+from bunko.indexes.milvus.dimensions import chunk_dimensions, sparse_vector
+from bunko.indexes.milvus.statistics import SearchStatistics, unpack_moments
 from bunko.indexes.milvus.view import MilvusView, SearchedCopy
 from bunko.indexes.milvus.writer import StatisticsAccumulator
 from bunko.protocols import Store

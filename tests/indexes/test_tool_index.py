@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from bunko.embedders import hashing, vector_keys
+from bunko.embedders import hashing
+from bunko.embedders.embed import vector_keys
 from bunko.indexes.embedded import codes
 from bunko.indexes.embedded import tool_index as live_module
 from bunko.indexes.embedded.tool_index import ToolIndex

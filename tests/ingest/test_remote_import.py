@@ -17,9 +17,9 @@ from bunko.embedders import openai
 from bunko.errors import EmbedderError
 from bunko.ingest.embed import embed_batches
 from bunko.library.library import Library
-from bunko.library.moving.pack import open_pack
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
+from bunko.library.packs.pack import open_pack
 from bunko.protocols import Store
 from bunko.runtime.observer import Observer
 from bunko.stores import memory, sqlite

@@ -14,7 +14,7 @@ from bunko.errors import LibraryBusy, UnknownName
 from bunko.interfaces.tools import jobs
 from bunko.interfaces.tools.jobs import Job, Jobs
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
-from bunko.library.rights.access import LibraryAccess
+from bunko.library.access import LibraryAccess
 from bunko.types.access import ALL_RIGHTS, Caller, Rights
 from tests.conftest import Opener
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import LibraryPaths, locate_library
 from bunko.protocols import Digest, Store
 from bunko.types import Tool

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bunko.library.library import Library
-from bunko.library.moving.pack import open_pack
+from bunko.library.packs.pack import open_pack
 from bunko.types import MODES, Tool
 
 QUERIES = ("京都の寺", "サーバーの設定", "how to validate a form", "庭園", "GitHubActions")

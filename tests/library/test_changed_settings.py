@@ -10,7 +10,7 @@ import pytest
 
 from bunko.errors import BunkoError
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from tests.conftest import Opener, Run
 from tests.library.test_library import put

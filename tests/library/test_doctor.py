@@ -14,7 +14,7 @@ from bunko.embedders import hashing
 from bunko.indexes.embedded import codes
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library.admin import doctor
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types import Tool
 from tests.conftest import Opener

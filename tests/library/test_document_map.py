@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from bunko.library.library import Library
-from bunko.library.maps import layout as map_layout
-from bunko.library.maps.document_map import MapPoint
-from bunko.library.maps.overview import MAX_GROUPS, group_points
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
+from bunko.library.overview import layout as map_layout
+from bunko.library.overview.document_map import MapPoint
+from bunko.library.overview.views import MAX_GROUPS, group_points
 from bunko.types import LineSpan, Tool
 from bunko.types.records import ListedDocument
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.runtime.observer import Observer
 from bunko.types import Tool

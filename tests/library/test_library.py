@@ -12,7 +12,7 @@ import pytest
 from bunko.errors import LibraryReadOnly, SourceError, UnknownName
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.runtime import array_file
 from bunko.runtime.observer import Observer

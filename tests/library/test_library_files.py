@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import LibraryError, LibraryMismatch, SettingsError, SourceError
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.stores.sql import facts
 from bunko.types.records import Filter

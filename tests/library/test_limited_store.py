@@ -15,10 +15,10 @@ import pytest
 
 import bunko
 from bunko.errors import AccessDenied
+from bunko.library.access import LibraryAccess
 from bunko.library.admin.status import ToolStatus
 from bunko.library.library import Library
 from bunko.library.reading.documents import ListRequest
-from bunko.library.rights.access import LibraryAccess
 from bunko.library.rights.limit_store import ALLOWED, ALLOWED_OF_STORE, limit_store
 from bunko.protocols import Store
 from bunko.search.reading import ReadRequest

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from bunko.errors import SettingsError
-from bunko.library.maps.layout import Layout, align_layout, available_layouts, lay_out
+from bunko.library.overview.layout import Layout, align_layout, available_layouts, lay_out
 
 
 def clusters(count: int = 60, dimension: int = 40, seed: int = 1) -> npt.NDArray[np.float32]:

@@ -13,8 +13,8 @@ from bunko import stores
 from bunko.errors import BunkoError, LibraryBusy, LibraryDamaged, LibraryError, LibraryMoved, SettingsError
 from bunko.library.library import Library
 from bunko.library.moving.move import COPY_STEP, VERIFY_STEP, Mover, MoveResult
+from bunko.library.open import open_library
 from bunko.library.opening.load_settings import load_library_settings
-from bunko.library.opening.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.runtime.observer import Observer
 from bunko.types import Tool

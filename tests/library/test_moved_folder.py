@@ -11,7 +11,7 @@ import pytest
 from bunko.errors import SourceError, UnknownName
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from tests.conftest import Run
 from tests.mcp.mcp_client import call, error_of, structure_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.embedders import as_remote
+from bunko.embedders.embed import as_remote
 from bunko.errors import EmbedderError
 from bunko.library.importing import outages
 from bunko.library.library import Library

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types.tool_options import ToolOptions
 from tests.conftest import Run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types.build_info import BuildInfo
 from tests.conftest import Opener, Run

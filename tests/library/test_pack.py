@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bunko.errors import LibraryError, SettingsError, SourceError, UnknownName
-from bunko.library.moving import pack
-from bunko.library.moving.pack import open_pack
+from bunko.library.packs import pack
+from bunko.library.packs.pack import open_pack
 from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
 from bunko.stores import memory

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bunko.errors import BunkoError, LibraryTooNew, SourceError
-from bunko.library.moving.pack import Pack, encode_record, open_pack
+from bunko.library.packs.pack import Pack, encode_record, open_pack
 from bunko.library.tools import catalog
 from bunko.text.term_codec import pack_terms
 from tests.library.packs import OpenNamed, answers, import_pack_file, library_contents

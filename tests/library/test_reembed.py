@@ -13,7 +13,7 @@ import pytest
 from bunko.embedders import openai
 from bunko.errors import EmbedderError
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.runtime.observer import Observer
 from bunko.types import Tool

@@ -11,7 +11,7 @@ import pytest
 
 from bunko.errors import SourceError
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.stores.sql.tools import SqlTools
 

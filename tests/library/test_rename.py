@@ -13,12 +13,12 @@ import pytest
 
 from bunko.errors import LibraryBusy, SettingsError, UnknownName
 from bunko.evaluation.judge import Judgements, default_file
-from bunko.library.importing.memos import import_memos
-from bunko.library.importing.watch import WatchEvent, watch_library
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.memos import import_memos
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.tools import catalog
+from bunko.library.watch import WatchEvent, watch_library
 from bunko.types import Tool
 from tests.conftest import Opener, Run
 

@@ -15,7 +15,7 @@ import pytest
 
 from bunko.errors import LibraryError, SettingsError
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.tools.names import tool_names
 from bunko.stores import sqlite

@@ -12,7 +12,7 @@ import pytest
 from bunko.errors import UnknownName
 from bunko.interfaces.cli.main import main
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.tools.routing import RoutingReport, measure_routing
 from bunko.types import Tool

@@ -8,7 +8,7 @@ import pytest
 
 from bunko.errors import SettingsError
 from bunko.library.opening.paths import locate_library
-from bunko.library.opening.user_secret import load_or_create_secret, token_path
+from bunko.library.rights.user_secret import load_or_create_secret, token_path
 
 HINT = "Set BUNKO_TOKEN instead."
 

@@ -12,18 +12,10 @@ from pathlib import Path
 import pytest
 
 from bunko.errors import SourceError, UnknownName
-from bunko.library.importing.watch import WatchEvent, watch_library
 from bunko.library.library import Library
+from bunko.library.watch import WatchEvent, watch_library
 from bunko.sources.events import FolderWatcher, remote_file_system
-from tests.library.watching import (
-    PATIENCE,
-    add_tool,
-    linux,
-    open_at,
-    save_by_rename,
-    uris,
-    wait_until,
-)
+from tests.library.watching import PATIENCE, add_tool, linux, open_at, save_by_rename, uris, wait_until
 
 # They wait for the events of the system: seconds each.
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library, paths_for_folder
 from tests.cli.processes import subprocess_environment
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bunko.library.importing import memos
+from bunko.library import memos
 from bunko.library.library import Library
 from bunko.llm.client import ChatConnection, ChatModel
 from bunko.types import Answer

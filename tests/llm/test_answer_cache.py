@@ -44,7 +44,7 @@ def test_what_lies_in_a_library_is_checked_like_any_answer(notes: Notes) -> None
 
 
 def test_a_library_that_may_not_be_written_answers_and_keeps_nothing(notes: Notes) -> None:
-    from bunko.library.opening.open import open_library
+    from bunko.library.open import open_library
     from bunko.library.opening.paths import locate_library
 
     environ = chatting(notes.service)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.importing import memos
+from bunko.library import memos
 from bunko.library.library import Library
 from bunko.library.searching.chat_models import ChatModels
 from bunko.llm.summarize import remove_foreign_addresses

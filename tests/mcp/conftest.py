@@ -10,13 +10,10 @@ import pytest
 
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from tests.conftest import Opener
-from tests.mcp.mcp_client import (
-    add_tool,
-    write_document,
-)
+from tests.mcp.mcp_client import add_tool, write_document
 
 
 @pytest.fixture

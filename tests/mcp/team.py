@@ -14,7 +14,7 @@ from mcp import MCPError
 from bunko.interfaces.http import authorization
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types import Tool
 from tests.mcp.mcp_client import FILLER, add_tool

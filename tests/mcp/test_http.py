@@ -29,7 +29,7 @@ from bunko.interfaces.http.listener import open_listening_socket
 from bunko.interfaces.mcp import server as server_module
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types import Tool
 from tests.mcp.mcp_client import FOLDER_TOOL_NAMES

@@ -25,7 +25,7 @@ from bunko.interfaces.http.listener import open_listening_socket
 from bunko.interfaces.mcp import streamable_http
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 
 PATIENCE = 60.0

@@ -15,7 +15,7 @@ from bunko.interfaces.http import authorization
 from bunko.interfaces.mcp import streamable_http
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types.access import Rights
 from tests.mcp.served_registry import PATIENCE, SERVER_TOKEN, serve_registry

@@ -15,21 +15,12 @@ from bunko.interfaces.mcp import server as server_module
 from bunko.interfaces.tools.jobs import Jobs
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
-from bunko.library.opening.open import open_library
+from bunko.library.access import LibraryAccess
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
-from bunko.library.rights.access import LibraryAccess
 from bunko.library.rights.audit import local_caller
 from tests.conftest import Opener
-from tests.mcp.mcp_client import (
-    ERAS,
-    FILLER,
-    call,
-    error_of,
-    structure_of,
-    talk,
-    text_of,
-    write_document,
-)
+from tests.mcp.mcp_client import ERAS, FILLER, call, error_of, structure_of, talk, text_of, write_document
 
 
 def many_documents(docs: Path, number: int) -> None:

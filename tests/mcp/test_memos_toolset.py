@@ -15,9 +15,9 @@ from bunko.errors import QueryError, UnknownName
 from bunko.interfaces.text import UNTRUSTED_NOTE
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolReply
-from bunko.library.importing import memos
+from bunko.library import memos
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types import Tool
 from tests.conftest import Run

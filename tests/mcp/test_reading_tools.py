@@ -14,9 +14,9 @@ from mcp import Client
 
 from bunko.interfaces.text import UNTRUSTED_NOTE
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.importing import memos
+from bunko.library import memos
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.text.token_count import estimate_tokens
 from tests.conftest import Opener

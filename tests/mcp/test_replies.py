@@ -19,7 +19,7 @@ from bunko.interfaces.mcp.protocol import ClientCall, answer
 from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import DocumentLink, ToolDefinition, ToolReply, object_schema
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.rights.audit import local_caller
 from bunko.types.access import Caller

@@ -16,7 +16,7 @@ from bunko.interfaces.tools.search_tool import WORDING_PARAMS, WORDINGS_ADVICE
 from bunko.interfaces.tools.tool import ToolDefinition
 from bunko.interfaces.tools.toolsets import TOOLSET_NAMES
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.text.token_count import estimate_tokens
 from tests.conftest import Opener

@@ -19,7 +19,7 @@ from bunko.interfaces.mcp.server import BunkoServer
 from bunko.interfaces.mcp.streamable_http import StreamableHttp
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.rights.tokens import token_digest
 from bunko.types.access import Rights, Token

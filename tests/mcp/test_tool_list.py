@@ -15,13 +15,7 @@ from bunko.errors import SettingsError
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from tests.conftest import Opener
-from tests.mcp.mcp_client import (
-    ERAS,
-    FOLDER_TOOL_NAMES,
-    assert_matches_snapshot,
-    list_tools,
-    talk,
-)
+from tests.mcp.mcp_client import ERAS, FOLDER_TOOL_NAMES, assert_matches_snapshot, list_tools, talk
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -94,7 +88,7 @@ def test_a_library_with_japanese_names_lists_its_tools_without_loading_a_diction
     code = (
         "import sys; from pathlib import Path\n"
         "from bunko.interfaces.tools.registry import ToolRegistry\n"
-        "from bunko.library.opening.open import open_library; from bunko.library.opening.paths import locate_library\n"
+        "from bunko.library.open import open_library; from bunko.library.opening.paths import locate_library\n"
         "paths = locate_library(library=Path(sys.argv[1]), environ={})\n"
         "with open_library(paths, environ={}, read_only=True) as library:\n"
         "    print([tool.name for tool in ToolRegistry(lambda: library).tools()][-2:], 'fugashi' in sys.modules)"

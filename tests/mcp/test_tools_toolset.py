@@ -19,7 +19,7 @@ from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.toolsets import reserved_names
 from bunko.interfaces.tools.toolsets.tools import safe_names
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.tools import catalog
 from bunko.stores import sqlite
 from bunko.stores.sqlite.store import Sqlite

@@ -19,11 +19,11 @@ from bunko.errors import BunkoError
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.library import Library
+from bunko.library.open import open_library
 from bunko.library.opening.load_settings import load_library_settings
-from bunko.library.opening.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.rights.audit import local_caller
-from bunko.library.web.defaults import chunk_size, request_defaults
+from bunko.library.tools.web_defaults import chunk_size, request_defaults
 from tests.loopback import Loopback
 from tests.mcp.mcp_client import assert_matches_snapshot
 from tests.site import Asked, Raw, Reply, Site, html, text

@@ -13,7 +13,7 @@ from bunko.interfaces.page.app import build_page
 from bunko.interfaces.sender import ClientIdentity
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types.access import ALL_RIGHTS, Caller, Rights
 

@@ -14,8 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
+from bunko.library.access import LibraryAccess
 from bunko.library.library import Library
-from bunko.library.rights.access import LibraryAccess
 from bunko.library.tools import catalog
 from bunko.types.access import ALL_RIGHTS, Caller, Rights
 from tests.page.conftest import Visitor

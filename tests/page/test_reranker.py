@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from tests.page.conftest import Visitor
 from tests.tiny_models import write_cross_encoder

@@ -15,7 +15,7 @@ from bunko.errors import IndexFailure, LibraryError
 from bunko.indexes import replica
 from bunko.interfaces.cli.commands.search import NOTHING_FOUND_EXIT_CODE
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.types import Hit
 from tests.scale.engines import milvus_server

@@ -17,7 +17,7 @@ from bunko.indexes.milvus.index import MilvusIndex
 from bunko.indexes.milvus.server import MilvusServer
 from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.types import Tool
 from bunko.types.records import DatabaseServer

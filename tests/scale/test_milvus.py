@@ -18,8 +18,9 @@ from bunko import indexes, stores
 from bunko.embedders import hashing
 from bunko.errors import IndexFailure
 from bunko.indexes.milvus.copies import ToolCopies
+from bunko.indexes.milvus.dimensions import chunk_dimensions
 from bunko.indexes.milvus.server import MilvusServer
-from bunko.indexes.milvus.statistics import chunk_dimensions, unpack_moments
+from bunko.indexes.milvus.statistics import unpack_moments
 from bunko.indexes.milvus.writer import StatisticsAccumulator
 from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.library.library import Library

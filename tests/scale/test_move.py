@@ -13,8 +13,8 @@ from bunko.errors import BunkoError, IndexFailure, LibraryBusy, LibraryError, Li
 from bunko.library.library import Library
 from bunko.library.moving.index_switch import IndexSwitch, IndexSwitcher
 from bunko.library.moving.move import Mover, MoveResult
+from bunko.library.open import open_library
 from bunko.library.opening.load_settings import load_library_settings
-from bunko.library.opening.open import open_library
 from bunko.runtime.observer import Observer
 from bunko.stores.postgres import database as databases
 from bunko.types import Tool

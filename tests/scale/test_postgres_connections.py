@@ -17,7 +17,7 @@ from bunko import stores
 from bunko.errors import LibraryBusy, LibraryError, LibraryUnreachable
 from bunko.interfaces.mcp import server as mcp_server
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library, paths_for_folder
 from bunko.protocols import Store
 from bunko.stores.postgres import database as databases

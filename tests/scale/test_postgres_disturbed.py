@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.types.records import DatabaseServer
 from tests.scale.postgres_server import PostgresServer, environment

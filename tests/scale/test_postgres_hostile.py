@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.types.records import DatabaseServer
 from tests.scale.postgres_server import environment

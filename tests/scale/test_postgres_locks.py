@@ -15,7 +15,7 @@ import pytest
 
 from bunko import stores
 from bunko.errors import LibraryBusy
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.protocols import Store
 from bunko.runtime.observer import Observer

@@ -25,7 +25,7 @@ from bunko.errors import (
     SettingsError,
 )
 from bunko.interfaces.cli.main import EXIT_CODES
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library, paths_for_folder
 from bunko.stores import postgres as postgres_kind
 from bunko.stores.postgres import connection as connections

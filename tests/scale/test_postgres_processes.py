@@ -13,10 +13,10 @@ import pytest
 
 from bunko.errors import LibraryError
 from bunko.interfaces.cli.commands.search import NOTHING_FOUND_EXIT_CODE
-from bunko.library.importing.watch import WatchEvent, watch_library
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
+from bunko.library.watch import WatchEvent, watch_library
 from bunko.stores.postgres import database as databases
 from bunko.types import Tool
 from bunko.types.records import DatabaseServer

@@ -10,7 +10,7 @@ import pytest
 from bunko import stores
 from bunko.errors import DiskFull, LibraryBusy, LibraryError, LibraryReadOnly, LibraryTooNew
 from bunko.interfaces.cli.main import EXIT_CODES
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.stores.postgres import schema
 from bunko.types import Tool

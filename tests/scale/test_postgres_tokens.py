@@ -15,7 +15,7 @@ import pytest
 from bunko.interfaces.http import authorization
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types.access import Rights
 from tests.mcp.mcp_client import add_tool, error_of, structure_of

@@ -8,7 +8,7 @@ import pytest
 
 from bunko.interfaces.http import monitoring
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from tests.http.server import ask, serve_app
 from tests.mcp.test_endpoints import read_metrics

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library.importing import memos
+from bunko.library import memos
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.text import analyzer
 from bunko.types.records import QueryTerm

@@ -14,7 +14,7 @@ import anyio.from_thread
 from bunko.interfaces.slack.bot import run_bot
 from bunko.interfaces.slack.events import Identity
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from tests.chat.chat_service import ChatService
 from tests.slack.slack_service import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, Sender, SlackService

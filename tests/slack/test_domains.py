@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bunko.interfaces.slack.commands import AllowedDomains, parse_domain
+from bunko.interfaces.slack.domains import AllowedDomains, parse_domain
 from bunko.stores import memory
 
 Rules = Callable[..., AllowedDomains]

@@ -12,7 +12,7 @@ import pytest
 
 from bunko.evaluation.dataset import load_queries
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from tests.chat.chat_service import ChatService, Reply, Request
 from tests.site import Site, html

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types import Mode
 

@@ -16,7 +16,7 @@ from bunko.errors import BunkoError
 from bunko.indexes.embedded import segment
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.interfaces.tools.registry import ToolRegistry
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.runtime import array_file
 from tests.conftest import Run

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from tests.cli.processes import subprocess_environment
 from tests.loopback import Asked, Loopback, Reply, openai_error

@@ -10,7 +10,7 @@ import pytest
 
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.text.token_count import estimate_tokens
 from bunko.types import Tool

@@ -14,7 +14,7 @@ import pytest
 
 from bunko.interfaces.cli.main import INTERRUPTED_EXIT_CODE
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from tests.site import Answer, Asked, Reply, Site
 from tests.web.articles import article

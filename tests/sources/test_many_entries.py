@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bunko import sources
-from bunko.library.importing import memos
+from bunko.library import memos
 from bunko.protocols import Scan
 from bunko.runtime.observer import ImportProgress, Observer
 from bunko.sources import entries

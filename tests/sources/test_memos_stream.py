@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.errors import SourceError
-from bunko.library.importing import memos
+from bunko.library import memos
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.readers import line_stream as reading
 from bunko.readers.memo import BadLine, Memo

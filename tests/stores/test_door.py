@@ -11,7 +11,7 @@ import pytest
 
 from bunko import stores
 from bunko.errors import LibraryDamaged, LibraryError, SettingsError, UnknownName
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library, paths_for_folder
 from bunko.library.tools.names import tool_names
 from bunko.settings import load_settings

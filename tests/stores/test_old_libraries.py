@@ -15,7 +15,7 @@ import pytest
 from bunko.errors import LibraryDamaged, LibraryError, LibraryReadOnly, LibraryTooNew
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.stores.sqlite import schema
 from bunko.stores.sqlite.errors import translate_errors

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.errors import FetchFailed
-from bunko.sources.web.fetch import Decompressor, Fetcher, gunzip
+from bunko.sources.web.decompress import Decompressor, gunzip
+from bunko.sources.web.fetch import Fetcher
 from bunko.sources.web.ssrf_guard import Guard
 from tests.site import Site
 from tests.web.replies import compressed

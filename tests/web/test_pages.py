@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bunko.errors import (
-    BunkoError,
-    LibraryReadOnly,
-    UnknownName,
-)
-from bunko.library.opening.open import open_library
+from bunko.errors import BunkoError, LibraryReadOnly, UnknownName
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.web.collector import CollectResult
 from bunko.sources.web import pages

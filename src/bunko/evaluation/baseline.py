@@ -1,4 +1,4 @@
-"""Compare an evaluation with a baseline file to detect regressions."""
+"""Find the baseline of an evaluation, and compare both to detect regressions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bunko.evaluation.dataset import JudgedSet, read_text_file
 from bunko.evaluation.evaluate import Evaluation, PreviousReport
 from bunko.evaluation.measures import F1
 
+BASELINE_FILE = "baseline.json"
 _TOLERANCE = 1e-9
 _BASELINE_HINT = "Create it with: bunko evaluate … --save-baseline."
 _REPORT_HINT = "Name a report.json that bunko evaluate wrote."
@@ -70,6 +71,56 @@ def compare_with_baseline(evaluation: Evaluation, path: Path, threshold: float) 
             now = run.measures.get(F1, 0.0)
             changes.append(BaselineChange(run.name, before, now, before - now > threshold + _TOLERANCE))
     return BaselineVerdict(str(path), threshold, tuple(changes)) if changes else None
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineGate:
+    """The baseline that an evaluation is compared with."""
+
+    path: Path | None = None  # None: there is no baseline
+    is_required: bool = False  # whether it must cover a mode of the evaluation
+    notice: str = ""  # why an existing baseline is not used
+
+
+def find_baseline(
+    baseline_path: Path | None,
+    output: Path,
+    judged_set: JudgedSet,
+    n_results: int,
+    threshold: float | None,
+    *,
+    will_save: bool,
+    fail_on_regression: bool,
+) -> BaselineGate:
+    """Find the given baseline, or the one saved before; fail if it was measured differently.
+
+    A different baseline is only skipped, with a notice, if it was not asked for or is about to be replaced.
+    `fail_on_regression` requires one.
+    """
+    path = baseline_path or output / BASELINE_FILE
+    if not path.exists() and (will_save or (baseline_path is None and not fail_on_regression)):
+        return BaselineGate()
+    is_required = fail_on_regression or (baseline_path is not None and not will_save)
+    mismatches = baseline_mismatches(path, judged_set, n_results, threshold)
+    if not mismatches:
+        return BaselineGate(path, is_required)
+    message = f"The baseline {path} is not comparable: {'; '.join(mismatches)}"
+    if is_required:
+        raise SourceError(message, hint="Use the same options as the baseline, or replace it with --save-baseline.")
+    return BaselineGate(notice=f"{message}. It is {'replaced' if will_save else 'ignored'}.")
+
+
+def check_gate(evaluation: Evaluation, gate: BaselineGate, threshold: float) -> BaselineVerdict | None:
+    """Compare with the baseline; return None if there is none, or an optional one covers other modes only."""
+    if gate.path is None:
+        return None
+    verdict = compare_with_baseline(evaluation, gate.path, threshold)
+    if verdict is None and gate.is_required:
+        raise SourceError(
+            f"{gate.path} has no scores for {', '.join(run.name for run in evaluation.runs)}",
+            hint="Choose one of its modes with --mode, or replace it with --save-baseline.",
+        )
+    return verdict
 
 
 def load_report(path: Path) -> PreviousReport:

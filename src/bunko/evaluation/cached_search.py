@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunko.embedders import embed_and_check
+from bunko.embedders.embed import embed_and_check
 from bunko.evaluation import measures
 from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.run import fetch_sizes, may_abstain, query_measures

@@ -11,8 +11,8 @@ from pathlib import Path
 from bunko import stores
 from bunko.errors import LibraryMismatch, SourceError
 from bunko.evaluation.dataset import JudgedDocument
+from bunko.library import open
 from bunko.library.library import Library
-from bunko.library.opening import open
 from bunko.library.opening.paths import paths_for_folder
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.temporary_files import TemporaryFolder

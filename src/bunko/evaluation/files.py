@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ DATASET_PATH = Path("tests/fixtures/rag_evaluation_dataset.json")
 FIXTURE_PATH = Path("tests/fixtures/rag_test_documents.json")
 OUTPUT_DIR = Path(".tmp/rag-evaluation")
 PERSIST_DIR = Path(".tmp/test_chroma_db")
-BASELINE_FILE = "baseline.json"
 
 
 def find_judged_set(
@@ -76,59 +74,9 @@ def _first_existing(path: Path | None, default: Path, bundled: Path) -> Path:
     return default if default.exists() else bundled
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineGate:
-    """The baseline that an evaluation is compared with."""
-
-    path: Path | None = None  # None: there is no baseline
-    is_required: bool = False  # whether it must cover a mode of the evaluation
-    notice: str = ""  # why an existing baseline is not used
-
-
-def find_baseline(
-    baseline_path: Path | None,
-    output: Path,
-    judged_set: JudgedSet,
-    n_results: int,
-    threshold: float | None,
-    *,
-    will_save: bool,
-    fail_on_regression: bool,
-) -> BaselineGate:
-    """Find the given baseline, or the one saved before; fail if it was measured differently.
-
-    A different baseline is only skipped, with a notice, if it was not asked for or is about to be replaced.
-    `fail_on_regression` requires one.
-    """
-    path = baseline_path or output / BASELINE_FILE
-    if not path.exists() and (will_save or (baseline_path is None and not fail_on_regression)):
-        return BaselineGate()
-    is_required = fail_on_regression or (baseline_path is not None and not will_save)
-    mismatches = baseline.baseline_mismatches(path, judged_set, n_results, threshold)
-    if not mismatches:
-        return BaselineGate(path, is_required)
-    message = f"The baseline {path} is not comparable: {'; '.join(mismatches)}"
-    if is_required:
-        raise SourceError(message, hint="Use the same options as the baseline, or replace it with --save-baseline.")
-    return BaselineGate(notice=f"{message}. It is {'replaced' if will_save else 'ignored'}.")
-
-
-def check_gate(evaluation: Evaluation, gate: BaselineGate, threshold: float) -> BaselineVerdict | None:
-    """Compare with the baseline; return None if there is none, or an optional one covers other modes only."""
-    if gate.path is None:
-        return None
-    verdict = baseline.compare_with_baseline(evaluation, gate.path, threshold)
-    if verdict is None and gate.is_required:
-        raise SourceError(
-            f"{gate.path} has no scores for {', '.join(run.name for run in evaluation.runs)}",
-            hint="Choose one of its modes with --mode, or replace it with --save-baseline.",
-        )
-    return verdict
-
-
 def save_baseline(evaluation: Evaluation, output: Path, baseline_path: Path | None) -> list[Path]:
     """Write the baseline beside the reports, and to `baseline_path` if given; return the paths."""
-    paths = [output / BASELINE_FILE, *([baseline_path] if baseline_path else [])]
+    paths = [output / baseline.BASELINE_FILE, *([baseline_path] if baseline_path else [])]
     for path in paths:
         _write_file(path, _json_text(baseline.baseline_data(evaluation)))
     return paths

@@ -12,9 +12,9 @@ from typing import Any
 
 from bunko.errors import LibraryReadOnly, SourceError, UnknownName
 from bunko.evaluation.dataset import load_queries, read_text_file
+from bunko.library.access import LibraryAccess
 from bunko.library.importing.importer import hold_lock
 from bunko.library.library import Library
-from bunko.library.rights.access import LibraryAccess
 from bunko.library.tools.assistant_names import file_name
 from bunko.runtime.observer import NO_OBSERVER
 from bunko.runtime.temporary_files import write_text_file

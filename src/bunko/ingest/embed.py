@@ -12,7 +12,7 @@ from itertools import chain
 from threading import Event, Semaphore, Thread
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
-from bunko.embedders import embed_texts, vector_keys
+from bunko.embedders.embed import embed_texts, vector_keys
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError
 from bunko.protocols import Embedder, EmbedderStats, RemoteEmbedder, Store

@@ -1,1 +1,1 @@
-"""Ways into a library for people and assistants; they hold no logic."""
+"""Ways into a library for people, programs and assistants: read a request, call the library, show what it returns."""

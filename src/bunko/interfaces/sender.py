@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bunko.errors import AccessDenied
-from bunko.library.rights.access import ASK_HINT
+from bunko.library.access import ASK_HINT
 from bunko.messages import Language
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from bunko.library.admin.index_options import engine_options, index_folder
 from bunko.library.importing.importer import Importer, ImportMode, ImportOptions
 from bunko.library.importing.outages import Outages
 from bunko.library.importing.refresh import Refresher
-from bunko.library.maps.document_map import DocumentMaps
 from bunko.library.opening.paths import LibraryPaths
+from bunko.library.overview.document_map import DocumentMaps
 from bunko.library.rights.limit_store import limit_store, refuse_all
 from bunko.library.searching.chat_models import ChatModels
-from bunko.library.searching.embedder_arguments import build_reranking
 from bunko.library.searching.page import Page
 from bunko.library.searching.search import Searcher
 from bunko.library.tools import catalog
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
     from bunko.library.admin.maintenance import Maintenance
     from bunko.library.admin.status import LibraryStatus, ToolDetails
     from bunko.library.importing.reembed import Reembedder
-    from bunko.library.maps.overview import Overview
-    from bunko.library.moving.export import PackTransfer
+    from bunko.library.overview.views import Overview
+    from bunko.library.packs.export import PackTransfer
     from bunko.library.reading.documents import Documents
     from bunko.library.rights.audit import AuditLog
     from bunko.library.rights.tokens import Tokens
@@ -90,7 +89,11 @@ class Library:
             paths, store, tool_config, importer,
             refresh_interval=settings.search.freshness_seconds, wait_seconds=settings.search.freshness_wait_seconds,
         )  # fmt: skip
-        chat_models, reranking = ChatModels(settings, store), build_reranking(settings)
+        chat_models, reranking = ChatModels(settings, store), None
+        if settings.search.reranker:  # without one, nothing of it is imported
+            from bunko.library.searching.reranking import Reranking
+
+            reranking = Reranking(settings.search)
         self._build_searcher: Callable[[Store], Searcher] = lambda searched_store: Searcher(
             settings, searched_store, tool_config, index, refresher, outages, importer.missing_vectors,
             chat_models, reranking, read_only=read_only, notices=notices,
@@ -150,7 +153,7 @@ class Library:
     @cached_property
     def packs(self) -> PackTransfer:
         """What exports tools to files, and imports them in another library."""
-        from bunko.library.moving.export import PackTransfer
+        from bunko.library.packs.export import PackTransfer
 
         return PackTransfer(self.store, self._tool_config, self._importer)
 
@@ -171,9 +174,9 @@ class Library:
     @cached_property
     def overview(self) -> Overview:
         """The map, the calendar and the tags of the documents, and selections of them."""
-        from bunko.library.maps.overview import Overview
+        from bunko.library.overview.views import Overview
 
-        return Overview(self)
+        return Overview(self.settings, self.store, self._tool_config, self.documents, self.maps)
 
     @cached_property
     def maintenance(self) -> Maintenance:

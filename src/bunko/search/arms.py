@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from bunko.embedders import embed_and_check
+from bunko.embedders.embed import embed_and_check
 from bunko.errors import QueryError
 from bunko.protocols import Embedder, IndexView
 from bunko.runtime.timing import timer

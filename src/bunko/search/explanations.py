@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from bunko.embedders import embed_and_check
+from bunko.embedders.embed import embed_and_check
 from bunko.errors import EmbedderError
 from bunko.protocols import Embedder, IndexView
 from bunko.search import fusion

@@ -23,7 +23,7 @@ from bunko.interfaces.mcp.protocol import STATELESS_VERSIONS, ClientCall
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.tool import ToolCall, ToolDefinition, ToolReply, object_schema
 from bunko.library.library import Library
-from bunko.library.opening.open import open_library
+from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.types import Tool as LibraryTool
 from bunko.types.access import Caller

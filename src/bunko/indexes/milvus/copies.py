@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from bunko.errors import IndexFailure
-from bunko.indexes.milvus import statistics
+from bunko.indexes.milvus import dimensions
 from bunko.indexes.milvus.server import SCALAR_FIELDS, MilvusServer
 from bunko.indexes.replica import Stamp
 from bunko.protocols import Store
@@ -20,7 +20,7 @@ from bunko.runtime.failpoints import reach_failpoint
 from bunko.text import ngrams
 
 # With other dimensions or n-grams in its rows, a copy is made again.
-_ROW_FORMAT = f"{statistics.VERSION}.{ngrams.VERSION}"
+_ROW_FORMAT = f"{dimensions.VERSION}.{ngrams.VERSION}"
 _LOCK_SECONDS = 60.0
 _NOT_ALLOWED = re.compile(r"[^0-9A-Za-z_]")
 

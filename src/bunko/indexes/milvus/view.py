@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from bunko.indexes.milvus.chunks import ChunkReader, Part, ScoredChunk, contain_grams, count_terms, have_grams_between
+from bunko.indexes.milvus.dimensions import dimension_of
 from bunko.indexes.milvus.filters import filter_expression
 from bunko.indexes.milvus.server import MAX_RESULTS
-from bunko.indexes.milvus.statistics import SearchStatistics, dimension_of
+from bunko.indexes.milvus.statistics import SearchStatistics
 from bunko.indexes.moments import Moments
 from bunko.indexes.term_weights import countable_terms, idf
 from bunko.runtime.timing import timer

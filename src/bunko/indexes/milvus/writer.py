@@ -17,16 +17,10 @@ import numpy as np
 
 from bunko.errors import IndexFailure
 from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
+from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, chunk_dimensions, sparse_vector
 from bunko.indexes.milvus.filters import date_number
 from bunko.indexes.milvus.server import MAX_PATH_BYTES, MAX_RESULTS, MAX_TAG_BYTES, MAX_TAGS, MilvusServer
-from bunko.indexes.milvus.statistics import (
-    FILLER_DIMENSION,
-    chunk_dimensions,
-    pack_moments,
-    sparse_vector,
-    unpack_moments,
-    vector_size,
-)
+from bunko.indexes.milvus.statistics import pack_moments, unpack_moments, vector_size
 from bunko.indexes.moments import Moments
 from bunko.indexes.replica import Follower, batches
 from bunko.protocols import Store

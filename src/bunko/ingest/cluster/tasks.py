@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from bunko import readers
-from bunko.embedders import embed_texts
+from bunko.embedders.embed import embed_texts
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError, SourceError
 from bunko.ingest.chunker_settings import ChunkerSettings

@@ -20,7 +20,7 @@ from bunko.interfaces.api.requests import parse_body, parse_query, read_body
 from bunko.interfaces.api.routes import all_endpoints
 from bunko.interfaces.sender import caller_of, choose_language, is_local_user
 from bunko.interfaces.worker_threads import Workers
-from bunko.library.rights.access import ASK_HINT
+from bunko.library.access import ASK_HINT
 from bunko.messages import Language
 from bunko.runtime.package_errors import find_package_error
 

@@ -15,7 +15,7 @@ from bunko.interfaces.tools.tool import Right
 if TYPE_CHECKING:
     from bunko.interfaces.api.events import EventFeed
     from bunko.interfaces.tools.jobs import Jobs
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
 
 PREFIX = "/api/v1"
 Method = Literal["GET", "POST", "PATCH", "DELETE"]

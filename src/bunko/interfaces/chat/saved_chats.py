@@ -16,7 +16,7 @@ from typing import Any
 from bunko.interfaces.chat.conversation import Exchange
 from bunko.interfaces.chat.private_files import write_private
 from bunko.library.opening.paths import LibraryPaths, user_data_folder
-from bunko.library.opening.user_secret import token_path
+from bunko.library.rights.user_secret import token_path
 from bunko.types.answers import AnswerSource
 
 _log = logging.getLogger("bunko.chat")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -47,3 +48,9 @@ async def connect_servers(
         tasks.cancel_scope.cancel()
     if error is not None:
         raise error
+
+
+def mute_server_log() -> None:
+    """Log no problem of an MCP server, unless with --verbose: the notices of an answer tell about them."""
+    log = logging.getLogger(SERVERS_LOG)
+    log.setLevel(logging.NOTSET if log.parent and log.parent.isEnabledFor(logging.DEBUG) else logging.ERROR)

@@ -17,8 +17,8 @@ from bunko.interfaces.chat.servers import BuiltinServer, ToolServer
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.opening.paths import LibraryPaths, user_config_folder
-from bunko.library.opening.user_secret import token_path
 from bunko.library.rights.audit import local_caller
+from bunko.library.rights.user_secret import token_path
 from bunko.library.searching.chat_models import chat_connection
 from bunko.llm.turns import ChatServer
 from bunko.settings import Settings

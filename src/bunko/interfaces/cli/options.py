@@ -90,7 +90,7 @@ class SharedOptions:
 
     def open(self, *, create: bool = True, read_only: bool = False, allow_moved: bool = False) -> Library:
         """Open the selected library and print its notices to stderr."""
-        from bunko.library.opening.open import open_library
+        from bunko.library.open import open_library
 
         _configure_logging(self.verbose, debug=False)
         library = open_library(

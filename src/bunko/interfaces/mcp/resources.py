@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from bunko.interfaces.mcp.messages import INVALID_PARAMS, ProtocolError
 from bunko.interfaces.serialize import resource_address
-from bunko.library.rights.access import LibraryAccess
+from bunko.library.access import LibraryAccess
 from bunko.text.labels import clean_label, remove_hidden_chars
 from bunko.types.records import ListedDocument
 

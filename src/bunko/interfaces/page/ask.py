@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from bunko.errors import BunkoError
 from bunko.interfaces.answers import is_answered, remarks, visible_sentences, visible_sources
 from bunko.interfaces.api.problems import error_status
-from bunko.interfaces.page.answering import PageView, error_values, say
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import as_paragraph
+from bunko.interfaces.page.view import PageView, error_values, say
 from bunko.interfaces.text import single_line
 from bunko.search.citations import parse_citation
 from bunko.search.passages import display_label
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
     from bunko.types.answers import AnswerSource
 
 _MAX_SOURCE_CHARS = 1200

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bunko.errors import UnknownName
-from bunko.interfaces.page.answering import PageView
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import TextSegment, mark_terms
+from bunko.interfaces.page.view import PageView
 from bunko.interfaces.sender import is_local_user
 from bunko.interfaces.text import single_line
 from bunko.library.reading.document_files import document_file
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
     from bunko.types import Tool
     from bunko.types.records import StoredDocument
 

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from bunko.embedders.names import display_name
 from bunko.errors import AccessDenied
-from bunko.interfaces.page.answering import PageView, say
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.view import PageView, say
 from bunko.interfaces.sender import is_local_user
 from bunko.interfaces.text import format_size, single_line
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.interfaces.tools.jobs import Job
+    from bunko.library.access import LibraryAccess
     from bunko.library.admin.status import LengthDistribution, ToolDetails, ToolStatus
-    from bunko.library.rights.access import LibraryAccess
 
 MAX_FAILURES = 100  # that are listed
 _SHOWN_JOBS = 8

@@ -11,9 +11,9 @@ from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse
 
 from bunko.errors import AccessDenied, BunkoError
-from bunko.interfaces.page.answering import PageView, error_values, say
 from bunko.interfaces.page.library import view_values
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.view import PageView, error_values, say
 from bunko.interfaces.text import single_line
 from bunko.settings import all_settings
 from bunko.settings.keyfile import FILE_SUFFIX
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from bunko.library.access import LibraryAccess
     from bunko.library.admin.model_status import ModelStatus, RerankerStatus
-    from bunko.library.rights.access import LibraryAccess
     from bunko.local_models.catalogue import Purpose
 
 

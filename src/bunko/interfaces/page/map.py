@@ -7,12 +7,12 @@ from urllib.parse import quote, urlencode
 
 from bunko.errors import BunkoError
 from bunko.interfaces.api.problems import error_status
-from bunko.interfaces.page.answering import PageView, error_values
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.view import PageView, error_values
 from bunko.interfaces.sender import LANGUAGES
 from bunko.interfaces.text import single_line
-from bunko.library.maps.layout import available_layouts
+from bunko.library.overview.layout import available_layouts
 from bunko.library.reading.documents import ListRequest
 from bunko.search.passages import display_label
 from bunko.search.request import SearchRequest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
 
 _LISTED = 50
 _COLORS = ("tool", "tag", "year")

@@ -11,13 +11,13 @@ from bunko.errors import AccessDenied
 from bunko.evaluation.judge import JudgeAccess, JudgedHit
 from bunko.evaluation.report_store import FOLDER, ReportStore
 from bunko.interfaces.api.routes.quality import report_store
-from bunko.interfaces.page.answering import PageView
 from bunko.interfaces.page.library import time_values
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import as_paragraph, mark_terms
+from bunko.interfaces.page.view import PageView
 from bunko.interfaces.text import single_line
-from bunko.library.rights.access import ASK_HINT
+from bunko.library.access import ASK_HINT
 from bunko.search.passages import display_label, snippet_terms, split_author
 from bunko.text.labels import remove_hidden_chars
 from bunko.text.snippets import SnippetTerms
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
 
 _MAX_MEASURES, _MAX_QUERIES, _MAX_VALUES = 30, 20, 60
 COLOURS = 4

@@ -13,10 +13,10 @@ from starlette.responses import RedirectResponse
 from bunko.errors import BunkoError, UnknownName
 from bunko.evaluation.judge import default_file
 from bunko.evaluation.settings_change import build_meter
-from bunko.interfaces.page.answering import PageView, error_page
 from bunko.interfaces.page.query import PageQuery, parse_page_query
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import Result, build_results, result_key
+from bunko.interfaces.page.view import PageView, error_page
 from bunko.search.request import tool_search_settings
 from bunko.types.ranking import OPTIONS, RankingOption
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.evaluation.settings_change import MeasuredChange, SettingsMeter
+    from bunko.library.access import LibraryAccess
     from bunko.library.library import Library
-    from bunko.library.rights.access import LibraryAccess
     from bunko.types import Tool
 
 # Ranks among which a result of the page may have stood before.

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from bunko.errors import BunkoError
 from bunko.interfaces.api.problems import error_status
-from bunko.interfaces.page.answering import PageView, error_page, error_values, say
 from bunko.interfaces.page.document import show_document
 from bunko.interfaces.page.query import PageQuery, document_address, parse_page_query
 from bunko.interfaces.page.ranking import ranking_values, search_before
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.results import build_results
 from bunko.interfaces.page.typed_search import TypedSearches
+from bunko.interfaces.page.view import PageView, error_page, error_values, say
 from bunko.interfaces.sender import is_local_user
 from bunko.interfaces.text import single_line
 from bunko.search.passages import display_label
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.interfaces.tools.registry import ToolRegistry
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
 
 _RECENT = 8
 _MAX_TAGS = 200

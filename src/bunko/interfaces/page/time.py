@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 
 from bunko.errors import BunkoError
 from bunko.interfaces.api.problems import error_status
-from bunko.interfaces.page.answering import PageView, error_values
 from bunko.interfaces.page.rendering import render, translate
+from bunko.interfaces.page.view import PageView, error_values
 from bunko.interfaces.sender import LANGUAGES, choose_language
 from bunko.interfaces.text import single_line
 from bunko.messages import Language
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from bunko.library.maps.overview import TagYears
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
+    from bunko.library.overview.views import TagYears
 
 CELL, STEP = 11, 13  # of a day and of the way to the next, in pixels
 LEFT, TOP = 30, 18  # room for the names of weekdays and months

@@ -22,7 +22,8 @@ from starlette.routing import Route
 from bunko.errors import BunkoError, SettingsError
 from bunko.interfaces.chat.setup import build_chat_server, open_chat_tools
 from bunko.interfaces.http.app import build_server
-from bunko.interfaces.slack.commands import AllowedDomains, RagCommands
+from bunko.interfaces.slack.commands import RagCommands
+from bunko.interfaces.slack.domains import AllowedDomains
 from bunko.interfaces.slack.events import Identity, build_app
 from bunko.interfaces.slack.manifest import EVENTS_PATH
 from bunko.interfaces.slack.messages import Messages

@@ -22,8 +22,8 @@ from bunko.text.token_count import estimate_tokens
 from bunko.types.access import Caller
 
 if TYPE_CHECKING:
+    from bunko.library.access import LibraryAccess
     from bunko.library.library import Library
-    from bunko.library.rights.access import LibraryAccess
     from bunko.types import Tool as LibraryTool
 
 _log = logging.getLogger("bunko.mcp")
@@ -84,7 +84,7 @@ class ToolRegistry:
 
     def access(self, caller: Caller) -> LibraryAccess:
         """Return what a caller may use of the library, opened on first use."""
-        from bunko.library.rights.access import LibraryAccess
+        from bunko.library.access import LibraryAccess
 
         return LibraryAccess(self.library(), caller)
 
@@ -187,7 +187,7 @@ class ToolRegistry:
 
 
 def _denied(name: str) -> AccessDenied:
-    from bunko.library.rights.access import ASK_HINT
+    from bunko.library.access import ASK_HINT
 
     return AccessDenied(f"This token may not call {name}, which changes the library", hint=ASK_HINT)
 

@@ -17,8 +17,8 @@ from bunko.interfaces.serialize import (
 )
 from bunko.interfaces.text import UNTRUSTED_NOTE, format_count, more_results_hint, new_mark, single_line, wrap_excerpt
 from bunko.interfaces.tools.tool import ARRAY, INTEGER, STRING, DocumentLink, Param, ToolCall, ToolReply, object_schema
-from bunko.library.admin.commands import enable_command
 from bunko.library.tools.catalog import find_tool
+from bunko.library.tools.suggested_commands import enable_command
 from bunko.search.passages import EXTRACTS, Passage, display_label, snippet_terms
 from bunko.search.request import SearchRequest, parse_options
 from bunko.text.snippets import highlight_ranges

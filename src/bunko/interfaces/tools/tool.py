@@ -15,7 +15,7 @@ from bunko.errors import QueryError
 from bunko.runtime.observer import Observer
 
 if TYPE_CHECKING:
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
 
 # A longer argument is a mistake or an attack; no query needs it.
 MAX_TEXT_CHARS = 100_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from bunko.embedders import embed_and_check
+from bunko.embedders.embed import embed_and_check
 from bunko.errors import INCOMPLETE_HINT, BunkoError, EmbedderError, SourceError, rebuild_hint
 from bunko.ingest.watched import WatchedFolders
 from bunko.protocols import ApproximateView, Embedder, Index, IndexView, Source, Store, WatchableSource

@@ -8,18 +8,18 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from bunko.embedders import as_remote
+from bunko.embedders.embed import as_remote
 from bunko.errors import BunkoError, IndexFailure, LibraryUnreachable, UnknownName
-from bunko.library.admin import commands, doctor
+from bunko.library.admin import doctor
 from bunko.library.admin.status import LibraryStatus, ToolDetails, library_status, source_state, tool_details
 from bunko.library.importing.importer import Importer, hold_lock
 from bunko.library.opening.paths import LibraryPaths
-from bunko.library.tools import catalog
-from bunko.library.tools.add import inspect_source
+from bunko.library.tools import catalog, suggested_commands
 from bunko.library.tools.build_config import ToolConfig, load_own_build, save_own_build
 from bunko.library.tools.describe import DescriptionProposal, describe_tool, main_language
 from bunko.library.tools.overlaps import overlap_notices
 from bunko.library.tools.routing import make_questions, measure_routing
+from bunko.library.tools.source_contents import inspect_source
 from bunko.protocols import Index, Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import timer
@@ -30,8 +30,8 @@ from bunko.types import Tool
 from bunko.types.records import ChunkRow, EmbeddingUsage
 
 if TYPE_CHECKING:
-    from bunko.library.tools.add import SourceContents
     from bunko.library.tools.routing import RoutingReport
+    from bunko.library.tools.source_contents import SourceContents
 
 _log = logging.getLogger("bunko.library")
 
@@ -143,11 +143,11 @@ class Maintenance:
         state = source_state(self._store, tool, source)
         if state not in ("ok", "elsewhere"):
             message = f"its source {tool.source} is {state}{'; the index is kept' if uris else ''}"
-            hint = f"Restore it or, if it has moved: {commands.move_command(self._paths, tool)}"
+            hint = f"Restore it or, if it has moved: {suggested_commands.move_command(self._paths, tool)}"
             return [doctor.Finding("warning", tool.name, message, hint)]
         if uris:
             return doctor.check_events(tool, source) if state == "ok" else []
-        hint = f"Import them with: {commands.import_command(self._paths, tool)}"
+        hint = f"Import them with: {suggested_commands.import_command(self._paths, tool)}"
         return [doctor.Finding("warning", tool.name, "has no documents yet", hint)]
 
     def _check_settings(self, tool: Tool) -> list[doctor.Finding]:
@@ -189,7 +189,7 @@ class Maintenance:
         tool = catalog.get_tool(self._store, name)
         chunks = self._sample_chunks(tool.id, _SAMPLE_SIZE)
         if not chunks:
-            hint = f"Import them with: {commands.import_command(self._paths, tool)}"
+            hint = f"Import them with: {suggested_commands.import_command(self._paths, tool)}"
             raise UnknownName(f"{tool.name} has no documents yet", hint=hint)
         other_ids = [other.id for other in catalog.tools(self._store) if other.id != tool.id]
         background = [

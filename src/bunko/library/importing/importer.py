@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple, TypedDict, Unpack
 
 from bunko import ingest
-from bunko.embedders import as_remote, unavailable_reason
+from bunko.embedders.embed import as_remote, unavailable_reason
 from bunko.embedders.names import display_name
 from bunko.errors import (
     BunkoError,
@@ -28,12 +28,12 @@ from bunko.errors import (
 )  # fmt: skip
 from bunko.ingest.changes import find_changes, keep_record
 from bunko.ingest.policy import LOCK_SECONDS, ImportPolicy
-from bunko.library.admin.commands import move_command
 from bunko.library.importing.missing_vectors import MissingVectors
 from bunko.library.importing.outages import Outages
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig
+from bunko.library.tools.suggested_commands import move_command
 from bunko.protocols import Embedder, Index, Scan, Source, Store, WriterLock
 from bunko.readers import code
 from bunko.runtime.activity import reports_import
@@ -143,7 +143,7 @@ class Importer:
                     continue
                 total.include(report, tool=tool.name if len(names) > 1 else "")
                 if not (report.added or report.updated or report.moved or report.unchanged):
-                    from bunko.library.importing.nothing_found import (
+                    from bunko.library.tools.nothing_found import (
                         notices_about_nothing,  # seldom, and a search would load it
                     )
 

@@ -10,6 +10,7 @@ from bunko import ingest
 from bunko.errors import EmbedderError
 from bunko.library.importing.outages import Outages
 from bunko.library.tools.build_config import ToolConfig, has_vectors
+from bunko.library.tools.suggested_commands import update_command, vector_command
 from bunko.protocols import Embedder, Store
 from bunko.runtime.observer import Observer
 from bunko.types import Report, Tool
@@ -72,7 +73,7 @@ class MissingVectors:
             ]
         return [
             f"Some documents of {names} have no vectors yet and are found by their words only."
-            f" To compute them now: {self._tool_config.update_command(lacking[0])}"
+            f" To compute them now: {update_command(self._tool_config.paths, lacking[0])}"
         ]
 
     def record_build(self, tool: Tool, built: BuildInfo) -> Tool:
@@ -90,5 +91,5 @@ class MissingVectors:
         if tool.built.lacks_vectors and (problem := self._tool_config.embedder_problem(tool)):
             return [f"{found_by_words}: {problem}. {self._tool_config.embedder_remedy(tool)}"]
         if self._tool_config.is_lexical(tool) and has_vectors(tool) and self._tool_config.uses_vectors():
-            return [f"{tool.name} has no vectors. To compute them: {self._tool_config.vector_command(tool)}"]
+            return [f"{tool.name} has no vectors. To compute them: {vector_command(self._tool_config.paths, tool)}"]
         return []

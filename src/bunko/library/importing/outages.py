@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from hashlib import blake2b
 
-from bunko.embedders import as_remote
+from bunko.embedders.embed import as_remote
 from bunko.errors import BunkoError
 from bunko.protocols import Embedder, Store
 

@@ -13,10 +13,10 @@ from bunko import ingest
 from bunko.errors import DiskFull, LibraryBusy, LibraryReadOnly, SourceError
 from bunko.ingest.changes import find_changes
 from bunko.ingest.policy import ImportPolicy
-from bunko.library.admin.commands import move_command
 from bunko.library.importing.importer import Importer, SourceCheck
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools.build_config import ToolConfig
+from bunko.library.tools.suggested_commands import move_command
 from bunko.protocols import Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import now, timer

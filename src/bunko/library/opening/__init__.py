@@ -1,1 +1,1 @@
-"""Find, open and configure a library."""
+"""Find a library, its files and its settings, before it is opened."""

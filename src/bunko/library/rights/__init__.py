@@ -1,1 +1,1 @@
-"""What each caller of a library may do, and what it did."""
+"""What callers of a library, and libraries among documents, may do, and what was done."""

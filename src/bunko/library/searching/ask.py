@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bunko.answers.best_sentences import Similarity, choose_sentences
 from bunko.answers.verify import verify_sentences
-from bunko.embedders import embed_and_check
+from bunko.embedders.embed import embed_and_check
 from bunko.errors import QueryError, UnknownName
 from bunko.library.searching.chat_models import ChatModels
 from bunko.library.searching.search import Searcher

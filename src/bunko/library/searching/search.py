@@ -30,63 +30,29 @@ from bunko.library.searching.plan import (
     settings_sections,
     shared_folders,
 )
-from bunko.library.tools import catalog
+from bunko.library.searching.search_log import SearchLog
+from bunko.library.tools import catalog, web_defaults
 from bunko.library.tools.assistant_names import AssistantNames, assistant_names
 from bunko.library.tools.build_config import ToolConfig
 from bunko.library.tools.catalog import ToolNames
-from bunko.library.web import defaults as web_defaults
+from bunko.library.tools.suggested_commands import vector_command
 from bunko.protocols import DamagedIndex, Embedder, Index, IndexView, Store
 from bunko.runtime.activity import reported_search
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.package_errors import package_outages
-from bunko.runtime.timing import now
 from bunko.search.citations import CITATION_STATUSES, CitationCheck, verify_citation
 from bunko.search.hits import find_hits, log_answer, shares_few_words
 from bunko.search.paging import Cursor, parse_cursor
 from bunko.search.passages import Extract, Passage, PassageOffsets, chunk_passages, extract_passages
 from bunko.search.request import MAX_HITS, MAX_QUERY_CHARS, SearchRequest, clean_query, clean_wordings
 from bunko.settings import Settings
-from bunko.text.normalise import escape_surrogates
 from bunko.types import Answer, Freshness, Hit, Tool
-from bunko.types.records import NO_FILTER, DatedDocument, Filter, LoggedSearch, StoredDocument
+from bunko.types.records import NO_FILTER, DatedDocument, Filter, StoredDocument
 
 if TYPE_CHECKING:
     from bunko.library.searching.reranking import Reranking
 
 _log = logging.getLogger("bunko.library")
-
-# More than anybody will judge.
-_MAX_LOGGED_SEARCHES = 1000
-
-
-class SearchLog:
-    """The log of the searches of people and assistants; it does nothing unless it is enabled."""
-
-    def __init__(self, store: Store, *, enabled: bool) -> None:
-        self._store, self._enabled = store, enabled
-
-    def add(self, query: str, tool: ToolNames = None) -> None:
-        """Log a search; never wait for the library, and never raise an error that a user sees."""
-        text = " ".join(escape_surrogates(query).split())
-        if not self._enabled or not text:
-            return
-        try:
-            # A search of several tools is one of the library.
-            name = catalog.get_tool(self._store, tool).name if isinstance(tool, str) else ""
-            logged = self._store.cache.log_search(text[:MAX_QUERY_CHARS], name, now(), limit=_MAX_LOGGED_SEARCHES)
-        except BunkoError as error:
-            _log.warning("The search was not logged: %s", error.message)
-        else:
-            if not logged:
-                _log.debug("The search was not logged: another process is writing.")
-
-    def all(self) -> list[LoggedSearch]:
-        """Return the logged searches, the most frequent first."""
-        return self._store.cache.logged_searches()
-
-    def clear(self) -> int:
-        """Delete the log; return how many searches it had."""
-        return self._store.cache.clear_searches()
 
 
 class Searcher:
@@ -232,7 +198,7 @@ class Searcher:
             return
         if lexical_tools := [tool for tool in plan.tools if self._tool_config.is_lexical(tool)]:
             names = ", ".join(tool.name for tool in lexical_tools)
-            command = self._tool_config.vector_command(lexical_tools[0])
+            command = vector_command(self._tool_config.paths, lexical_tools[0])
             if plan.rank_request.mode == "semantic" and len(lexical_tools) == len(plan.tools):
                 raise QueryError(
                     f"{names} was imported without vectors",

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from bunko import embedders, sources
-from bunko.embedders import as_remote
+from bunko.embedders.embed import as_remote
 from bunko.errors import EmbedderError, SettingsError
 from bunko.ingest.chunker_settings import ChunkerSettings
-from bunko.library.admin import commands
 from bunko.library.opening.paths import LibraryPaths, user_data_folder
-from bunko.library.searching.embedder_arguments import (
+from bunko.library.tools import suggested_commands
+from bunko.library.tools.embedder import (
     build_embedder,
     embedder_arguments,
     is_earlier_model,
@@ -26,7 +26,7 @@ from bunko.library.searching.embedder_arguments import (
     model_arguments,
 )
 from bunko.library.tools.scan_settings import ScanSettings
-from bunko.library.web.defaults import chunk_overlap, chunk_size
+from bunko.library.tools.web_defaults import chunk_overlap, chunk_size
 from bunko.protocols import Embedder, Source, Store
 from bunko.readers import plugin_suffixes
 from bunko.settings import Settings
@@ -52,7 +52,7 @@ class ToolConfig:
     """
 
     def __init__(self, paths: LibraryPaths, settings: Settings, store: Store) -> None:
-        self._paths, self._settings, self._store = paths, settings, store
+        self.paths, self._settings, self._store = paths, settings, store
         self._embedders: dict[str, Embedder | None] = {}
         self._filled_tools: set[int] = set()
         # The last differences by tool and whether vectors matter, and what they depend on: every search asks for them.
@@ -145,7 +145,7 @@ class ToolConfig:
     def _build_source(
         self, tool: Tool, scanner: ScanSettings, endings: Sequence[str], keep: Source | None = None
     ) -> Source:
-        root, library_folder, kind = Path(tool.source), self._paths.folder, sources.find_kind(tool.kind)
+        root, library_folder, kind = Path(tool.source), self.paths.folder, sources.find_kind(tool.kind)
         # The library's own files are not documents, wherever the user put them.
         own_files = []
         if library_folder != root and library_folder.is_relative_to(root):
@@ -183,19 +183,19 @@ class ToolConfig:
 
     def _limit_scan_settings(self, tool: Tool, recorded: ScanSettings) -> ScanSettings:
         """Return recorded settings within the limits for an index that somebody else may have built."""
-        if not self._paths.is_among_documents or not self.holds_documents(tool):
+        if not self.paths.is_among_documents or not self.holds_documents(tool):
             return recorded
         limited = recorded.limited(self._scan_settings)
-        if limited == recorded or (own_scanner := load_own_build(self._paths).scanner) is None:
+        if limited == recorded or (own_scanner := load_own_build(self.paths).scanner) is None:
             return limited
         return recorded.limited(self._scan_settings, ScanSettings.from_json(own_scanner))
 
     def _limit_endings(self, tool: Tool, endings: tuple[str, ...]) -> tuple[str, ...]:
         """Return the endings that a tool includes, without those that somebody else may have chosen."""
-        if not self._paths.is_among_documents:
+        if not self.paths.is_among_documents:
             return endings
         accepts = FOLDER_LIMITS["scanner.file_extensions"].accepts
-        if accepts(endings) or load_own_build(self._paths).include == tool.options.include:
+        if accepts(endings) or load_own_build(self.paths).include == tool.options.include:
             return endings
         return tuple(ending for ending in endings if accepts((ending,)))
 
@@ -204,10 +204,10 @@ class ToolConfig:
         new, recorded = self.new_chunker_settings(tool), self._recorded_chunker_settings(tool)
         # Somebody else may have recorded it: sizes that would blow up an index are not taken over.
         is_harmless = (
-            not self._paths.is_among_documents
+            not self.paths.is_among_documents
             or recorded == new
             or _is_within_limits(recorded)
-            or recorded.to_json() == load_own_build(self._paths).chunker
+            or recorded.to_json() == load_own_build(self.paths).chunker
         )
         return recorded if is_harmless else new
 
@@ -219,16 +219,16 @@ class ToolConfig:
 
     def remember_own_build(self, tool: Tool) -> None:
         """Keep in the user's data folder what an index among documents is built anew with, if that is beyond limits."""
-        if not self._paths.is_among_documents:
+        if not self.paths.is_among_documents:
             return
         scanner, chunker = self._scan_settings, self.new_chunker_settings(tool)
         is_harmless = scanner.limited(ScanSettings.from_settings(Settings())) == scanner
         own_build = OwnBuild(
             chunker=None if _is_within_limits(chunker) else chunker.to_json(),
             scanner=None if is_harmless else scanner.to_json(),
-            include=load_own_build(self._paths).include,
+            include=load_own_build(self.paths).include,
         )
-        save_own_build(self._paths, own_build)
+        save_own_build(self.paths, own_build)
 
     def embedder_of(self, tool: Tool) -> Embedder | None:
         """Return the embedder of a tool's vectors; None if the tool has none, or if its embedder cannot be used.
@@ -357,15 +357,15 @@ class ToolConfig:
 
     def _unread_notices(self, tools: Sequence[Tool]) -> list[str]:
         """Return a notice if files of an index among documents are no longer read, because it may not choose them."""
-        if not self._paths.is_among_documents:
+        if not self.paths.is_among_documents:
             return []
         for tool in tools:
             recorded = self._recorded_scan_settings(tool)
             keys = recorded.differences(self._limit_scan_settings(tool, recorded))
-            command = commands.rebuild_command(self._paths, tool)
+            command = suggested_commands.rebuild_command(self.paths, tool)
             endings = named_endings(tool.options.include)
             if unread_endings := sorted({*endings} - {*self._limit_endings(tool, endings)}):
-                keys, command = unread_endings, commands.include_command(self._paths, tool)
+                keys, command = unread_endings, suggested_commands.include_command(self.paths, tool)
             if keys:
                 return [
                     f"Some files of {tool.name} stay as they were indexed, because its own index may not choose"
@@ -376,25 +376,13 @@ class ToolConfig:
     def rebuild_command(self, tool: Tool) -> str:
         """Return the command that builds a tool with the current settings, or only its vectors if that is enough."""
         if self.differences(tool) == ["embedder"]:
-            return self.vector_command(tool)
-        return commands.rebuild_command(self._paths, tool)
+            return suggested_commands.vector_command(self.paths, tool)
+        return suggested_commands.rebuild_command(self.paths, tool)
 
     @property
     def is_default_library(self) -> bool:
         """Whether this is the user's default library because nothing named one."""
-        return not self._paths.is_explicit
-
-    def enable_command(self, tool: Tool) -> str:
-        """Return the command that shows a tool to assistants again."""
-        return commands.enable_command(self._paths, tool)
-
-    def update_command(self, tool: Tool) -> str:
-        """Return the command that imports the changes of a tool."""
-        return commands.update_command(self._paths, tool)
-
-    def vector_command(self, tool: Tool) -> str:
-        """Return the command that computes the vectors of a tool with the embedder of the settings."""
-        return commands.vector_command(self._paths, tool)
+        return not self.paths.is_explicit
 
     def cancel_embedding(self) -> None:
         """Make pending requests of imports return soon."""

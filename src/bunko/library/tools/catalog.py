@@ -20,6 +20,7 @@ from bunko.library.tools.assistant_names import (
     shown_name,
 )
 from bunko.library.tools.build_config import ToolConfig
+from bunko.library.tools.suggested_commands import enable_command
 from bunko.protocols import Index, Store
 from bunko.runtime.timing import now
 from bunko.sources import find_kind
@@ -341,7 +342,7 @@ def disabled_notices(store: Store, config: ToolConfig, searched: Sequence[Tool])
         return [f"No tool is enabled. {hint}"] if hint else []
     return [
         f"{tool.name} is disabled: assistants and searches over all tools leave it out. To enable it:"
-        f" {config.enable_command(tool)}"
+        f" {enable_command(config.paths, tool)}"
         for tool in searched
         if not tool.active
     ]
@@ -361,4 +362,4 @@ def no_tool_error(store: Store, config: ToolConfig, kinds: Sequence[str]) -> Unk
 
 def _enable_hint(config: ToolConfig, disabled: Sequence[Tool]) -> str:
     """Return how to enable the first of some tools; empty if there is none."""
-    return f"To enable {disabled[0].name}: {config.enable_command(disabled[0])}" if disabled else ""
+    return f"To enable {disabled[0].name}: {enable_command(config.paths, disabled[0])}" if disabled else ""

@@ -10,8 +10,8 @@ from pydantic import Field
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.search import Name, Text
 from bunko.interfaces.fields import Fields, of
-from bunko.library.maps.layout import LayoutName, available_layouts
-from bunko.library.maps.overview import Color
+from bunko.library.overview.layout import LayoutName, available_layouts
+from bunko.library.overview.views import Color
 from bunko.library.searching.selections import MAX_DOCUMENTS
 from bunko.text.tags import normalise_tag
 from bunko.types.records import Filter

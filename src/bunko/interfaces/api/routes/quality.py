@@ -12,7 +12,7 @@ from bunko.evaluation.report_store import ReportStore
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.search import Name
 from bunko.interfaces.fields import Fields, of
-from bunko.library.rights.access import ASK_HINT, LibraryAccess
+from bunko.library.access import ASK_HINT, LibraryAccess
 from bunko.search.passages import split_author
 
 Query = Annotated[str, Field(min_length=1, max_length=2000)]

@@ -6,7 +6,7 @@ from operator import itemgetter
 
 from bunko.interfaces.api.endpoint import Call, Endpoint
 from bunko.interfaces.fields import Fields, of
-from bunko.interfaces.serialize_library import EmbedderFields, ModelFields
+from bunko.interfaces.serialize_state import EmbedderFields, ModelFields
 
 
 class SettingFields(Fields):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bunko.interfaces.api.endpoint import Call, Endpoint
 from bunko.interfaces.fields import Fields, of
-from bunko.interfaces.serialize_library import LibraryFields
+from bunko.interfaces.serialize_state import LibraryFields
 from bunko.version import __version__
 
 

@@ -12,7 +12,7 @@ from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.jobs import StartedReply, start_job
 from bunko.interfaces.fields import Fields, of
 from bunko.interfaces.serialize import report_to_dict
-from bunko.interfaces.serialize_library import (
+from bunko.interfaces.serialize_state import (
     DetailsFields,
     RoutingReply,
     StoredTool,

@@ -10,7 +10,7 @@ from pydantic import Field
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.jobs import StartedReply, start_job
 from bunko.interfaces.fields import Fields
-from bunko.interfaces.serialize_library import WebTool
+from bunko.interfaces.serialize_state import WebTool
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.web.collector import CollectResult
 from bunko.sources.web.ssrf_guard import display_url

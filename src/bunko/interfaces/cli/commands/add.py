@@ -16,21 +16,21 @@ from bunko.interfaces.cli.options import TEXT_PATH, SharedOptions, complete_tool
 from bunko.interfaces.cli.terminal.printing import escape_controls, print_json, print_labelled, print_stderr, say
 from bunko.interfaces.cli.terminal.progress import show_fetch_progress, show_import_progress
 from bunko.interfaces.serialize import report_to_dict
-from bunko.interfaces.serialize_library import tool_to_dict
+from bunko.interfaces.serialize_state import tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name, reserved_names
-from bunko.library.importing.nothing_found import describe_unread
-from bunko.library.opening.open import remove_new_library_on_error
-from bunko.library.tools.add import import_addition, plan_addition
+from bunko.library.add import import_addition, plan_addition
+from bunko.library.open import remove_new_library_on_error
 from bunko.library.tools.assistant_names import assistant_name
+from bunko.library.tools.nothing_found import describe_unread
 from bunko.messages import translate
 from bunko.sources import section_of
 from bunko.sources.detect import detect_sources
 from bunko.sources.walk import vault_program
 
 if TYPE_CHECKING:
+    from bunko.library.add import Addition
     from bunko.library.library import Library
-    from bunko.library.tools.add import Addition
     from bunko.library.web.collector import CollectResult
     from bunko.sources.detect import DetectedSource
     from bunko.types import Report, Tool

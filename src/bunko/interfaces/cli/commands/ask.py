@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from bunko.interfaces.answers import answer_text, answer_to_dict, introduction, is_answered, visible_sources
+from bunko.interfaces.answers import answer_to_dict, is_answered
 from bunko.interfaces.cli import terminal
-from bunko.interfaces.cli.commands.search import print_empty_library
 from bunko.interfaces.cli.options import SharedOptions, gather_options, names_option, read_words, shared_options
-from bunko.interfaces.cli.terminal.printing import (
-    escape_controls,
-    is_terminal,
-    print_json,
-    print_stderr,
-    replace_controls,
-)
+from bunko.interfaces.cli.terminal.answers import print_answer
+from bunko.interfaces.cli.terminal.notices import print_empty_library, print_notices
+from bunko.interfaces.cli.terminal.printing import print_json
 from bunko.interfaces.cli.terminal.progress import show_search_progress
-from bunko.messages import translate
 from bunko.search.request import SearchRequest
 
 if TYPE_CHECKING:
-    from bunko.interfaces.result_fields import Tools
     from bunko.library.library import Library
     from bunko.types.answers import CheckedAnswer
 
@@ -95,6 +85,7 @@ def _ask_model(library: Library, question: str, options: AskOptions) -> CheckedA
     import anyio
 
     from bunko.interfaces.chat.answering import open_answerer
+    from bunko.interfaces.chat.server_connection import mute_server_log
     from bunko.interfaces.chat.setup import build_chat_server
 
     mute_server_log()
@@ -110,41 +101,3 @@ def _ask_model(library: Library, question: str, options: AskOptions) -> CheckedA
             return answer
 
     return anyio.run(ask)
-
-
-def mute_server_log() -> None:
-    """Log no problem of an MCP server, unless with --verbose: the notices of an answer tell about them."""
-    from bunko.interfaces.chat.server_connection import SERVERS_LOG
-
-    log = logging.getLogger(SERVERS_LOG)
-    log.setLevel(logging.NOTSET if log.parent and log.parent.isEnabledFor(logging.DEBUG) else logging.ERROR)
-
-
-def print_notices(library: Library, notices: Iterable[str]) -> None:
-    """Print notices to stderr, without those that were printed when the library was opened."""
-    for notice in notices:
-        if notice not in library.notices:
-            print_notice(notice)
-
-
-def print_notice(notice: str) -> None:
-    """Print a notice to stderr; a terminal would break its lines within words."""
-    if not sys.stderr.isatty():
-        print_stderr(notice)
-        return
-    terminal.tables.print_message(notice, console=terminal.tables.new_console(stderr=True))
-
-
-def print_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool) -> None:
-    """Print an answer with its sources: drawn at a terminal, plain in a pipe."""
-    if is_terminal():
-        terminal.render_answer.show_answer(answer, tools, strict=strict)
-        return
-    if answer.sentences:
-        print_stderr(introduction(answer, strict=strict))
-    click.echo(replace_controls(answer_text(answer, strict=strict, translate=translate)))
-    sources = [
-        f"[{source.number}] {escape_controls(source.location)}" for source in visible_sources(answer, strict=strict)
-    ]
-    if sources:
-        click.echo("\n" + "\n".join(sources))

@@ -17,9 +17,9 @@ from bunko.interfaces.cli.options import PATH, SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.printing import confirm, print_json, print_stderr, replace_controls
 from bunko.interfaces.cli.terminal.progress import show_import_progress
 from bunko.interfaces.serialize import report_to_dict
-from bunko.library.admin.commands import vector_command
-from bunko.library.importing.memos import choose_tools, import_memos, keep_both_hint, replaced_memos
+from bunko.library.memos import choose_tools, import_memos, keep_both_hint, replaced_memos
 from bunko.library.opening.last_build import remember_build
+from bunko.library.tools.suggested_commands import vector_command
 from bunko.messages import translate
 from bunko.types import Report
 

@@ -27,10 +27,12 @@ from bunko.interfaces.chat.conversation import Permission
 from bunko.interfaces.chat.private_files import write_private
 from bunko.interfaces.chat.saved_chats import SavedChat, SavedChats, SavedExchange, chat_folder, to_markdown
 from bunko.interfaces.chat.server_config import ServerConfig
+from bunko.interfaces.chat.server_connection import mute_server_log
 from bunko.interfaces.chat.setup import build_chat_server
-from bunko.interfaces.cli.commands.ask import mute_server_log, print_answer, print_notice, print_notices
 from bunko.interfaces.cli.commands.get import find_document
+from bunko.interfaces.cli.terminal.answers import print_answer
 from bunko.interfaces.cli.terminal.columns import Column, number
+from bunko.interfaces.cli.terminal.notices import print_notice, print_notices
 from bunko.interfaces.cli.terminal.printing import (
     confirm,
     escape_controls,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from bunko.embedders.names import display_name
@@ -12,8 +10,8 @@ from bunko.interfaces.cli.command_group import CommandGroup
 from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.columns import Column, number, print_rows
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, print_stderr, replace_controls
-from bunko.interfaces.serialize_library import EmbedderFields
-from bunko.library.admin.model_status import (
+from bunko.interfaces.serialize_state import EmbedderFields
+from bunko.library.admin.provider_status import (
     ENGLISH_SENTENCE,
     JAPANESE_SENTENCE,
     OTHER_SENTENCE,
@@ -21,9 +19,6 @@ from bunko.library.admin.model_status import (
     try_embedder,
 )
 from bunko.messages import translate
-
-if TYPE_CHECKING:
-    pass
 
 _COLUMNS = ("embedder", "state", "model", "install", "key", "description")
 

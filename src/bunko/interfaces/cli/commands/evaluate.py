@@ -15,7 +15,7 @@ from anyio.from_thread import start_blocking_portal
 from bunko.errors import BunkoError
 from bunko.evaluation import files, report
 from bunko.evaluation.answers import answers_to_dict, bundled_questions, load_questions, measure_answers, measure_rows
-from bunko.evaluation.baseline import load_report
+from bunko.evaluation.baseline import check_gate, find_baseline, load_report
 from bunko.evaluation.dataset import bundled_files, load_documents
 from bunko.evaluation.eval_library import JUDGED_TOOL, judged_library, with_settings
 from bunko.evaluation.evaluate import AlternativeSettings, EvaluationPlan, ExistingTool, evaluate, usable_modes
@@ -30,10 +30,9 @@ from bunko.interfaces.cli.terminal.progress import show_evaluation_progress
 from bunko.types import MODES
 
 if TYPE_CHECKING:
-    from bunko.evaluation.baseline import BaselineVerdict
+    from bunko.evaluation.baseline import BaselineGate, BaselineVerdict
     from bunko.evaluation.dataset import JudgedSet
     from bunko.evaluation.evaluate import Evaluation, PreviousReport
-    from bunko.evaluation.files import BaselineGate
     from bunko.library.library import Library
     from bunko.settings import Settings
     from bunko.types.answers import CheckedAnswer
@@ -175,7 +174,7 @@ def command(context: click.Context, /, options: EvaluateOptions, shared: SharedO
             alternative=_alternative_settings(options.pairs, load_settings), previous=previous,
             observer=observer,
         )  # fmt: skip
-    verdict = files.check_gate(evaluation, gate, options.regression_threshold)
+    verdict = check_gate(evaluation, gate, options.regression_threshold)
     failed = verdict is not None and verdict.has_regression and options.fail_on_regression
     paths = _save_files(evaluation, verdict, output, options, existing_tool, save_baseline=not failed)
     if shared.as_json:
@@ -294,7 +293,7 @@ def _load_previous_report(path: Path | None, judged_set: JudgedSet, n_results: i
 def _find_baseline(
     options: EvaluateOptions, output: Path, judged_set: JudgedSet, n_results: int, settings: Settings
 ) -> BaselineGate:
-    gate = files.find_baseline(
+    gate = find_baseline(
         options.baseline_file, output, judged_set, n_results, settings.search.similarity_threshold,
         will_save=options.save_baseline, fail_on_regression=options.fail_on_regression,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from bunko.interfaces.cli.options import SharedOptions, names_option, shared_opt
 from bunko.interfaces.cli.terminal.printing import print_json, print_stderr, replace_controls, say
 from bunko.interfaces.cli.terminal.progress import show_steps
 from bunko.interfaces.cli.terminal.status_text import index_state_text
-from bunko.interfaces.serialize_library import IndexStateFields
+from bunko.interfaces.serialize_state import IndexStateFields
 from bunko.interfaces.text import format_count
 from bunko.library.moving.index_switch import IndexSwitcher
 from bunko.messages import translate

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from bunko.interfaces.cli.command_group import CommandGroup
@@ -11,13 +9,10 @@ from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.columns import Column, number, print_rows
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, print_stderr, replace_controls
 from bunko.interfaces.cli.terminal.progress import show_download
-from bunko.interfaces.serialize_library import ModelFields
+from bunko.interfaces.serialize_state import ModelFields
 from bunko.library.admin.model_status import delete_model, get_model, model_statuses, naming_setting
 from bunko.local_models.catalogue import find_model
 from bunko.messages import translate
-
-if TYPE_CHECKING:
-    pass
 
 _MEGABYTE = 1_000_000
 

@@ -17,11 +17,11 @@ from bunko.interfaces.cli.terminal.progress import show_import_progress
 from bunko.interfaces.serialize import report_to_dict
 from bunko.interfaces.text import format_count, format_size
 from bunko.interfaces.tools.toolsets import check_tool_name
-from bunko.library.moving.pack import open_pack
-from bunko.library.opening.open import remove_new_library_on_error
+from bunko.library.open import remove_new_library_on_error
+from bunko.library.packs.pack import open_pack
 
 if TYPE_CHECKING:
-    from bunko.library.moving.pack import Pack
+    from bunko.library.packs.pack import Pack
     from bunko.types import Report, Tool
 
 

@@ -21,6 +21,7 @@ from bunko.interfaces.cli.options import (
     shared_options,
 )
 from bunko.interfaces.cli.terminal.columns import display_path
+from bunko.interfaces.cli.terminal.notices import print_empty_library
 from bunko.interfaces.cli.terminal.printing import (
     escape_controls,
     is_terminal,
@@ -30,9 +31,8 @@ from bunko.interfaces.cli.terminal.printing import (
 )
 from bunko.interfaces.cli.terminal.progress import show_search_progress
 from bunko.interfaces.cli.terminal.result_formats import paths, to_csv, to_json, to_markdown, to_text
-from bunko.library.admin.commands import enable_command
-from bunko.library.opening.current_folder import disabled_tool_of, find_indexed_folder, find_scope
-from bunko.library.opening.last_build import last_build_command
+from bunko.library.current_folder import disabled_tool_of, find_indexed_folder, find_scope
+from bunko.library.tools.suggested_commands import enable_command
 from bunko.messages import translate
 from bunko.search.request import SearchRequest, parse_options
 
@@ -183,7 +183,7 @@ def command(query: tuple[str, ...], options: SearchOptions, shared: SharedOption
         if folder:
             request = _limit_to_folder(library, request, folder)
         with show_search_progress() as observer:
-            page = library.searches.page(request, observer=observer)
+            page = library.page(request, observer=observer)
         for notice in page.notices:
             if notice not in library.notices:
                 print_stderr(notice)
@@ -223,15 +223,6 @@ def _limit_to_folder(library: Library, request: SearchRequest, folder: Path) -> 
     print_stderr(f"Searching this folder: {display_path(str(scope.folder))}. Search everything with --all.")
     where = request.where if request.where.path else replace(request.where, path=scope.path)
     return replace(request, tool=scope.tool, where=where)
-
-
-def print_empty_library(library: Library, query: str) -> None:
-    """Say which library was searched if nothing named it and it is empty, and name the one that was built last."""
-    if library.paths.is_explicit or any(library.documents.stored.uris(tool.id, limit=1) for tool in library.tools()):
-        return
-    print_stderr(f"{library.paths.display_path} was searched, and it is empty.")
-    if command := last_build_command(query):
-        print_stderr(f"Search the library that was built last: {command}")
 
 
 def _print_page(page: Page, tools: Tools, options: SearchOptions, *, show_tool_names: bool) -> None:

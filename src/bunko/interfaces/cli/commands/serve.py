@@ -31,7 +31,7 @@ from bunko.interfaces.http.supervisor import Supervisor, prepare_worker
 from bunko.interfaces.mcp.stdio import serve_stdio
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.tools.toolsets import ALL_TOOLSETS, TOOLSET_NAMES, parse_toolsets
-from bunko.library.opening.user_secret import load_or_create_secret, token_path
+from bunko.library.rights.user_secret import load_or_create_secret, token_path
 from bunko.messages import translate
 from bunko.runtime.temporary_files import TemporaryFolder
 

@@ -10,7 +10,7 @@ from bunko.interfaces.cli import terminal
 from bunko.interfaces.cli.options import SharedOptions, complete_tool_names, shared_options
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, replace_controls
 from bunko.interfaces.cli.terminal.status_text import details_lines, status_lines
-from bunko.interfaces.serialize_library import LibraryFields, details_to_dict
+from bunko.interfaces.serialize_state import LibraryFields, details_to_dict
 from bunko.library.admin.status import LibraryStatus
 
 if TYPE_CHECKING:

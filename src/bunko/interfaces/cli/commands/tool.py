@@ -33,10 +33,10 @@ from bunko.interfaces.cli.terminal.printing import (
     replace_controls,
     say,
 )
-from bunko.interfaces.serialize_library import routing_to_dict, tool_to_dict
+from bunko.interfaces.serialize_state import routing_to_dict, tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name
-from bunko.library.opening.open import remove_new_library_on_error
+from bunko.library.open import remove_new_library_on_error
 from bunko.library.tools.assistant_names import assistant_name
 from bunko.messages import translate
 from bunko.runtime.observer import Observer

@@ -15,11 +15,11 @@ from bunko.interfaces.cli.options import SharedOptions, complete_tool_names, sha
 from bunko.interfaces.cli.terminal.printing import is_terminal, json_text, print_stderr, replace_controls
 from bunko.interfaces.serialize import report_to_dict
 from bunko.interfaces.text import format_count
-from bunko.library.importing.watch import watch_library
+from bunko.library.watch import watch_library
 from bunko.messages import translate, translate_reason
 
 if TYPE_CHECKING:
-    from bunko.library.importing.watch import WatchEvent
+    from bunko.library.watch import WatchEvent
 
 
 @click.command()

@@ -26,7 +26,7 @@ from bunko.interfaces.cli.terminal.printing import (
 )
 from bunko.interfaces.cli.terminal.progress import show_fetch_progress
 from bunko.interfaces.serialize import report_to_dict
-from bunko.interfaces.serialize_library import WebTool
+from bunko.interfaces.serialize_state import WebTool
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name
 from bunko.messages import translate, translate_reason

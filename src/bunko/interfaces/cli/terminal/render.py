@@ -32,7 +32,7 @@ from bunko.messages import translate
 
 if TYPE_CHECKING:
     from bunko.library.admin.doctor import Finding
-    from bunko.library.admin.model_status import ProviderStatus
+    from bunko.library.admin.provider_status import ProviderStatus
     from bunko.library.admin.status import LibraryStatus, ToolDetails, ToolStatus
     from bunko.types import Tool
     from bunko.types.records import ListedDocument

@@ -15,8 +15,8 @@ from bunko.interfaces.tools.tool import LIST_TOOL_NAME, READ_TOOL_NAME, ToolDefi
 from bunko.library.tools.assistant_names import choose_alias
 
 if TYPE_CHECKING:
+    from bunko.library.access import LibraryAccess
     from bunko.library.library import Library
-    from bunko.library.rights.access import LibraryAccess
     from bunko.settings import Settings
     from bunko.types import Tool as LibraryTool
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bunko.library.add import names_files
 from bunko.library.opening.paths import paths_for_docs
-from bunko.library.tools.add import names_files
 from bunko.types import Tool
 from bunko.types.records import Filter
 

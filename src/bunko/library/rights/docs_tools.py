@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bunko.errors import SettingsError
 from bunko.library.opening.paths import DOCUMENTS_TOOL, user_data_folder
-from bunko.library.opening.user_secret import load_or_create_secret
+from bunko.library.rights.user_secret import load_or_create_secret
 from bunko.library.tools.catalog import SHADOW_PREFIX
 from bunko.protocols import CacheStore, ToolStore
 from bunko.types import Tool

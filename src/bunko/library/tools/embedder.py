@@ -1,32 +1,20 @@
-"""Build embedders and rerankers from the settings, and recognise embedders by name."""
+"""Build embedders from the settings, and recognise them by name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bunko import embedders
-from bunko.embedders import as_remote, unavailable_reason
+from bunko.embedders.embed import as_remote, unavailable_reason
 from bunko.embedders.names import display_name
 from bunko.errors import EmbedderError
 from bunko.protocols import Embedder
 from bunko.settings import Settings
 
-if TYPE_CHECKING:
-    from bunko.library.searching.reranking import Reranking
-
 
 def build_embedder(settings: Settings, provider: str) -> Embedder | None:
     """Build the embedder of a provider from the settings; return None for `none`."""
     return None if provider == "none" else embedders.build(provider, **embedder_arguments(settings, provider))
-
-
-def build_reranking(settings: Settings) -> Reranking | None:
-    """Return what reranks results; None if the settings name no reranker, and then nothing of it is imported."""
-    if not settings.search.reranker:
-        return None
-    from bunko.library.searching.reranking import Reranking
-
-    return Reranking(settings.search)
 
 
 def embedder_arguments(settings: Settings, provider: str) -> dict[str, Any]:

@@ -9,20 +9,24 @@ from datetime import date
 from typing import TYPE_CHECKING, Literal
 
 from bunko import sources
-from bunko.embedders import embed_and_check
+from bunko.embedders.embed import embed_and_check
 from bunko.errors import QueryError
-from bunko.library.reading.documents import ListRequest
+from bunko.library.overview.document_map import DocumentMaps
+from bunko.library.reading.documents import Documents, ListRequest
 from bunko.library.searching.selections import load_selection, store_selection
+from bunko.library.tools import catalog
+from bunko.library.tools.build_config import ToolConfig
+from bunko.protocols import Store
 from bunko.search.request import clean_query
+from bunko.settings import Settings
 from bunko.text.dates import local_date, time_zone
 from bunko.types.records import NO_FILTER, Filter, ListedDocument
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from bunko.library.library import Library
-    from bunko.library.maps.document_map import MapPoint
-    from bunko.library.maps.layout import LayoutName
+    from bunko.library.overview.document_map import MapPoint
+    from bunko.library.overview.layout import LayoutName
 
 
 Color = Literal["tool", "tag", "year"]
@@ -140,12 +144,15 @@ class MapView:
 class Overview:
     """What somebody may see of a library as a whole."""
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(
+        self, settings: Settings, store: Store, tool_config: ToolConfig, documents: Documents, maps: DocumentMaps
+    ) -> None:
+        self._settings, self._store, self._tool_config = settings, store, tool_config
+        self._documents, self._maps = documents, maps
 
     def map(self, *, color: Color = "tool", layout: LayoutName = "pca") -> MapView:
         """Return the documents in two dimensions, after importing changes; it depends on no document but these."""
-        points, left_out = self._library.maps.points(self._library.documents.fresh_tools(), layout)
+        points, left_out = self._maps.points(self._documents.fresh_tools(), layout)
         groups, group_of = group_points(points, color, self._zone())
         return MapView(points, groups, group_of, left_out)
 
@@ -153,10 +160,10 @@ class Overview:
         """Return where a query is among the documents, or None if this layout has no place for it."""
         if not query.strip():
             raise QueryError("The query is empty", hint="Give words or a question.")
-        tools = self._library.documents.fresh_tools()
-        computed = self._library.maps.build(tools, layout)
+        tools = self._documents.fresh_tools()
+        computed = self._maps.build(tools, layout)
         owner = next((tool for tool in tools if tool.built.embedder == computed.embedder), None)
-        embedder = self._library.embedder_of(owner) if owner else None
+        embedder = self._tool_config.embedder_of(owner) if owner else None
         if embedder is None or not len(computed.layout.mean):
             return None
         return computed.layout.place(embed_and_check(embedder, [clean_query(query)], query=True)[0])
@@ -177,21 +184,21 @@ class Overview:
 
     def select(self, documents: Mapping[str, Sequence[str]]) -> str:
         """Keep chosen documents, given by the names of their tools, and return the id that limits searches to them."""
-        return store_selection(self._library.store, documents)
+        return store_selection(self._store, documents)
 
     def selection_size(self, selection: str) -> int:
         """Return how many documents a selection has."""
-        return sum(map(len, load_selection(self._library.store, selection).values()))
+        return sum(map(len, load_selection(self._store, selection).values()))
 
     def _memo_tools(self) -> list[str]:
         kinds = sources.kinds_of_section("memos")
-        return [tool.name for tool in self._library.tools() if tool.active and tool.kind in kinds]
+        return [tool.name for tool in catalog.tools(self._store) if tool.active and tool.kind in kinds]
 
     def _list(self, names: list[str], where: Filter) -> list[ListedDocument]:
-        if not any(tool.active for tool in self._library.tools()):
+        if not any(tool.active for tool in catalog.tools(self._store)):
             return []
-        listing = self._library.documents.list_documents(ListRequest(tuple(names) or None, where=where, limit=_ALL))
+        listing = self._documents.list_documents(ListRequest(tuple(names) or None, where=where, limit=_ALL))
         return [document for _, document in listing.documents]
 
     def _zone(self) -> tzinfo | None:
-        return time_zone(self._library.settings.search.timezone)
+        return time_zone(self._settings.search.timezone)

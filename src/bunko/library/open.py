@@ -10,16 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from bunko import stores
-from bunko.errors import (
-    LibraryError,
-    LibraryMismatch,
-    LibraryReadOnly,
-    moved_error,
-    rebuild_hint,
-    unfinished_error,
-)
+from bunko.errors import LibraryError, LibraryMismatch, LibraryReadOnly, moved_error, rebuild_hint, unfinished_error
 from bunko.library.library import Library
-from bunko.library.opening.docs_tools import DocsCache, DocsTokens, DocsTools
 from bunko.library.opening.last_build import last_build_command
 from bunko.library.opening.load_settings import (
     check_database_flag,
@@ -28,6 +20,7 @@ from bunko.library.opening.load_settings import (
     store_address,
 )
 from bunko.library.opening.paths import DOCUMENTS_TOOL, LibraryPaths
+from bunko.library.rights.docs_tools import DocsCache, DocsTokens, DocsTools
 from bunko.library.tools.catalog import tools
 from bunko.protocols import Store
 from bunko.runtime.timing import now

@@ -19,10 +19,10 @@ from bunko.errors import (
     SourceError,
     UnknownName,
 )  # fmt: skip
-from bunko.library.admin.commands import move_command
 from bunko.library.library import Library
 from bunko.library.tools import catalog
 from bunko.library.tools.scan_settings import ScanSettings
+from bunko.library.tools.suggested_commands import move_command
 from bunko.runtime.observer import ImportProgress, Observer
 from bunko.sources import find_kind
 from bunko.sources.events import FolderWatcher, StopSignal, remote_file_system

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.library.maps.layout import Layout, align_layout, lay_out
+from bunko.library.overview.layout import Layout, align_layout, lay_out
 from bunko.runtime.array_file import DamagedArrayFile, load_arrays, save_arrays
 from bunko.types import Tool
 from bunko.types.records import NO_FILTER
@@ -22,7 +22,7 @@ from bunko.types.records import NO_FILTER
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from bunko.library.maps.layout import LayoutName
+    from bunko.library.overview.layout import LayoutName
     from bunko.protocols import Store
     from bunko.types.records import ListedDocument
 

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from bunko.errors import SettingsError, SourceError, UnknownName
-from bunko.library.importing.nothing_found import explain_nothing, survey_source
 from bunko.library.library import Library
-from bunko.library.opening.paths import LibraryPaths
 from bunko.library.tools import catalog
-from bunko.library.tools.build_config import ToolConfig
-from bunko.readers import format_label
+from bunko.library.tools.nothing_found import explain_nothing
+from bunko.library.tools.source_contents import SourceContents
 from bunko.runtime.observer import NO_OBSERVER, Observer
-from bunko.sources import plugin_errors, section_of
 from bunko.sources.detect import DetectedSource
-from bunko.sources.survey import Survey
-from bunko.types import ExcerptEntry, Problem, Report, Tool
+from bunko.types import Report, Tool
 from bunko.types.tool_options import ToolOptions
 
 _MAX_NAME_LENGTH = 40
@@ -241,43 +236,3 @@ def _nothing_error(library: Library, source: DetectedSource, tool: Tool, content
         path = shlex.quote(str(Path(source.label, folder)))
         hint = f"{hint} To read {folder}, add it by itself: bunko add {path}{library.paths.cli_flags()}".lstrip()
     return SourceError(message, hint=hint or "Put documents into it, or add another folder.")
-
-
-@dataclass(frozen=True, slots=True)
-class SourceContents:
-    """The documents of a source."""
-
-    documents: int
-    formats: dict[str, int]  # documents by what people call their format, most frequent first; empty for entries
-    first_date: str  # of entries; empty if they have no dates
-    last_date: str
-    survey: Survey  # of the files that are not read; empty for a file, and for files that were chosen by patterns
-    problems: list[Problem]
-
-
-def inspect_source(config: ToolConfig, tool: Tool, paths: LibraryPaths) -> SourceContents:
-    """Return what an import of a tool's source would find; nothing is stored."""
-    source = config.source(tool)
-    with plugin_errors(tool.kind):
-        scan = source.scan({})
-    is_worth_counting = Path(tool.source).is_dir() and not (tool.options.include and scan.added)
-    survey = survey_source(config, tool, paths) if is_worth_counting else Survey()
-    if section_of(tool.kind) == "memos":
-        entries = (entry for entry in scan.added if isinstance(entry, ExcerptEntry) and not entry.problem)
-        dates = [
-            entry.text.date if isinstance(entry, ExcerptEntry) and entry.text else ""
-            for entry in scan.load_texts(entries)
-        ]
-        known_dates = sorted(filter(None, dates))
-        first, last = (known_dates[0], known_dates[-1]) if known_dates else ("", "")
-        bad_entries = [entry for entry in scan.added if isinstance(entry, ExcerptEntry) and entry.problem]
-        problems = [*scan.problems, *(Problem(entry.uri, entry.problem) for entry in bad_entries)]
-        return SourceContents(len(dates), {}, first, last, survey, problems)
-    suffixes = Counter(
-        ".mbox" if isinstance(entry, ExcerptEntry) else PurePosixPath(entry.uri).suffix.lower() for entry in scan.added
-    )
-    formats = Counter[str]()
-    for suffix, count in suffixes.items():
-        formats[format_label(f"x{suffix}")] += count
-    ordered = dict(sorted(formats.items(), key=lambda item: (-item[1], item[0].casefold())))
-    return SourceContents(len(scan.added), ordered, "", "", survey, scan.problems)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bunko.errors import AccessDenied, BunkoError, SettingsError
-from bunko.library.admin.model_status import chat_statuses, model_statuses, provider_statuses, reranker_status
+from bunko.library.add import describe_from_documents, first_description
+from bunko.library.admin.model_status import chat_statuses, model_statuses, reranker_status
+from bunko.library.admin.provider_status import provider_statuses
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.opening.user_settings import describe_override, set_setting, unset_setting, user_config_file
 from bunko.library.rights.audit import AuditRecord
 from bunko.library.tools import catalog
-from bunko.library.tools.add import describe_from_documents, first_description
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.search.paging import hide_generation
 from bunko.search.request import SearchRequest, is_tool_search_setting
@@ -28,7 +29,8 @@ from bunko.types.tool_options import Extract, ToolOptions
 from bunko.version import __version__
 
 if TYPE_CHECKING:
-    from bunko.library.admin.model_status import ChatStatus, ModelStatus, ProviderStatus, RerankerStatus
+    from bunko.library.admin.model_status import ChatStatus, ModelStatus, RerankerStatus
+    from bunko.library.admin.provider_status import ProviderStatus
     from bunko.library.admin.status import LibraryStatus, ToolDetails, ToolStatus
     from bunko.library.library import Library
     from bunko.library.reading.documents import Documents

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.interfaces.tools.registry import ToolRegistry
-    from bunko.library.rights.access import LibraryAccess
+    from bunko.library.access import LibraryAccess
 
 # Pages that are built at once; more wait a moment, then get an error.
 _MAX_PAGES, _MAX_WAIT_SECONDS = 40, 10.0

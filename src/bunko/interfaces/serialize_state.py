@@ -1,4 +1,4 @@
-"""Declare the JSON of the state of a library, and write it for commands and the HTTP API."""
+"""Declare the JSON of the state of a library, its sites, embedders and models, for commands and the HTTP API."""
 
 from __future__ import annotations
 

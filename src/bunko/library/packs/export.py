@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bunko.embedders import as_remote
+from bunko.embedders.embed import as_remote
 from bunko.errors import BunkoError
 from bunko.library.importing.importer import Importer
-from bunko.library.moving import pack
-from bunko.library.moving.pack import load_pack
+from bunko.library.packs import pack
+from bunko.library.packs.pack import load_pack
 from bunko.library.tools import catalog
 from bunko.library.tools.assistant_names import file_name
 from bunko.library.tools.build_config import ToolConfig, has_vectors
@@ -22,7 +22,7 @@ from bunko.types import Report, Tool
 from bunko.types.build_info import BuildInfo
 
 if TYPE_CHECKING:
-    from bunko.library.moving.pack import Pack
+    from bunko.library.packs.pack import Pack
 
 
 class PackTransfer:

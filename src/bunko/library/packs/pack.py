@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.embedders import as_remote, embed_and_check
+from bunko.embedders.embed import as_remote, embed_and_check
 from bunko.errors import DiskFull, LibraryError, LibraryTooNew, SourceError
 from bunko.ingest.chunker_settings import ChunkerSettings
 from bunko.ingest.embed import embed_documents

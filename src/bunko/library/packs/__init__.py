@@ -1,0 +1,1 @@
+"""Write tools to files, and take such files into a library."""
