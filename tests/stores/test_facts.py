@@ -209,7 +209,7 @@ def test_a_process_killed_while_it_writes_the_file_leaves_filters_right(location
     facts_file(location, tool).unlink()
     code = (
         "import sys; from pathlib import Path; from bunko import stores; from bunko.types.records import Filter\n"
-        "from bunko.stores.sql import fact_cache; fact_cache.MIN_SAVED_DOCUMENTS = 1\n"
+        "from bunko.stores.sql import facts; facts.MIN_SAVED_DOCUMENTS = 1\n"
         "stores.build('sqlite', Path(sys.argv[1])).documents.select(int(sys.argv[2]), Filter(path='*'))"
     )
     environ = os.environ | {"BUNKO_FAILPOINT": failpoint}

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bunko.errors import SettingsError, SourceError, UnknownName
-from bunko.library.library import Library
 from bunko.library.tools import catalog
 from bunko.library.tools.nothing_found import explain_nothing
 from bunko.library.tools.source_contents import SourceContents
@@ -17,6 +17,9 @@ from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.sources.detect import DetectedSource
 from bunko.types import Report, Tool
 from bunko.types.tool_options import ToolOptions
+
+if TYPE_CHECKING:
+    from bunko.library.library import Library
 
 _MAX_NAME_LENGTH = 40
 _FALLBACK_NAMES = {"memos": "notes", "jsonl": "entries"}

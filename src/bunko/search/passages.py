@@ -13,7 +13,6 @@ from bunko.readers.outline import Heading, unify_line_ends
 from bunko.readers.outlines import scan_outline
 from bunko.readers.places import place_of
 from bunko.search.nearest_sentence import nearest_sentence
-from bunko.search.query_analysis import analyse_query
 from bunko.text import analyzer
 from bunko.text.labels import is_author, remove_hidden_chars
 from bunko.text.snippets import SNIPPET_CHARS, SnippetTerms, add_highlights, cut_offset, highlight_ranges, snippet_range
@@ -195,6 +194,8 @@ def chunk_passages(hits: Sequence[Hit], find_document: Callable[[Hit], StoredDoc
 
 def snippet_terms(query: str) -> SnippetTerms:
     """Return the terms a snippet is chosen by: those of the query, their expansions and the query's own spelling."""
+    from bunko.search.query_analysis import analyse_query  # loads numpy, which help does not need
+
     analysis = analyse_query(query)
     weights = {
         spelling: term.weight

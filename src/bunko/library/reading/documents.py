@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import unquote
 
 from bunko.errors import UnknownName
 from bunko.library.reading.find_document import FoundDocument, find_document
-from bunko.library.searching.search import Searcher
 from bunko.library.tools import catalog
 from bunko.library.tools.catalog import ADDRESS_SCHEME
 from bunko.protocols import DocumentReader, Store
@@ -18,6 +17,9 @@ from bunko.search.paging import Cursor, check_cursor, parse_cursor
 from bunko.search.reading import OutlineHeading, Reading, ReadRequest, outline, read_part
 from bunko.types import Tool
 from bunko.types.records import NO_FILTER, Filter, ListedDocument, StoredDocument
+
+if TYPE_CHECKING:
+    from bunko.library.searching.search import Searcher
 
 Sort = Literal["newest", "name"]
 

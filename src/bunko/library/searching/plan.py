@@ -17,7 +17,8 @@ from bunko.errors import QueryError
 from bunko.library.searching.selections import load_selection
 from bunko.library.tools import catalog, web_defaults
 from bunko.library.tools.build_config import ToolConfig
-from bunko.library.tools.catalog import ToolNames, disabled_notices, no_tool_error
+from bunko.library.tools.catalog import ToolNames
+from bunko.library.tools.disabled_tools import disabled_notices, no_tool_error
 from bunko.protocols import Embedder, Store
 from bunko.search.passages import Extract, PassageOffsets, PassageRanges
 from bunko.search.query_syntax import ParsedQuery, parse_query

@@ -5,15 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bunko import readers, sources
 from bunko.library.opening.paths import LibraryPaths
-from bunko.library.tools.build_config import ToolConfig
 from bunko.readers import code
 from bunko.sources import jsonl, memos
 from bunko.sources.survey import Survey, is_text, survey_folder
 from bunko.text.labels import clean_label
 from bunko.types import Report, Tool
+
+if TYPE_CHECKING:
+    from bunko.library.tools.build_config import ToolConfig
 
 _MAX_ENDINGS = 6
 _MAX_FOLDERS = 3

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from bunko.library.opening.paths import LibraryPaths
-from bunko.library.tools.build_config import ToolConfig
 from bunko.library.tools.nothing_found import survey_source
 from bunko.readers import format_label
 from bunko.sources import plugin_errors, section_of
 from bunko.sources.survey import Survey
 from bunko.types import ExcerptEntry, Problem, Tool
+
+if TYPE_CHECKING:
+    from bunko.library.tools.build_config import ToolConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from bunko.interfaces.serialize_state import tool_to_dict
 from bunko.interfaces.text import format_count
 from bunko.interfaces.tools.toolsets import check_tool_name, reserved_names
 from bunko.library.add import import_addition, plan_addition
-from bunko.library.open import remove_new_library_on_error
 from bunko.library.tools.assistant_names import assistant_name
 from bunko.library.tools.nothing_found import describe_unread
 from bunko.messages import translate
@@ -84,6 +83,8 @@ def command(
     if [*include, *exclude] and (urls or any(source.files or not source.path.is_dir() for source in sources)):
         raise click.UsageError("--include and --exclude are for folders")
     results: list[dict[str, object]] = []
+    from bunko.library.open import remove_new_library_on_error  # loads the search engine
+
     with shared.open() as library, remove_new_library_on_error(library):
         additions = _plan(library, sources, name, description, include, exclude)
         phrase, is_new = "", False

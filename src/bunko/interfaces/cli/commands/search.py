@@ -31,7 +31,6 @@ from bunko.interfaces.cli.terminal.printing import (
 )
 from bunko.interfaces.cli.terminal.progress import show_search_progress
 from bunko.interfaces.cli.terminal.result_formats import paths, to_csv, to_json, to_markdown, to_text
-from bunko.library.current_folder import disabled_tool_of, find_indexed_folder, find_scope
 from bunko.library.tools.suggested_commands import enable_command
 from bunko.messages import translate
 from bunko.search.request import SearchRequest, parse_options
@@ -176,6 +175,8 @@ def command(query: tuple[str, ...], options: SearchOptions, shared: SharedOption
     use_folder = not (options.everything or options.names or shared.names_library())
     folder = current_folder() if use_folder else None
     if folder and shared.config is None and not shared.library_paths().is_explicit:
+        from bunko.library.current_folder import find_indexed_folder
+
         shared = replace(shared, docs_dir=find_indexed_folder(folder))  # or that of a folder above it
     with shared.open(create=shared.docs_dir is not None) as library:
         library.local_time()  # a wrong search.timezone is an error even if no date is given
@@ -214,6 +215,8 @@ def _max_rows(options: SearchOptions) -> int | None:
 
 def _limit_to_folder(library: Library, request: SearchRequest, folder: Path) -> SearchRequest:
     """Return a request for the documents in a folder, and say so; --path chooses among all documents of the tool."""
+    from bunko.library.current_folder import disabled_tool_of, find_scope
+
     scope = find_scope(library, folder)
     if scope is None:
         if disabled := disabled_tool_of(library, folder):
