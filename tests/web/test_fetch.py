@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -242,6 +244,25 @@ def test_many_threads_share_a_fetcher(site: Site) -> None:
         pages = list(threads.map(lambda number: fetcher.fetch(site.url(f"/{number}")).content, range(100)))
     assert pages == [b"<p>%d" % number for number in range(100)]
     assert site.connections <= 4
+
+
+def test_a_fetcher_that_is_closed_ends_with_the_page_that_another_thread_waits_for(site: Site) -> None:
+    asked, closed = threading.Event(), threading.Event()
+
+    def answer(_: Asked) -> Reply:
+        asked.set()
+        closed.wait()
+        return html("<p>slow")
+
+    site.pages["/slow"] = answer
+    fetcher = Fetcher(Guard((site.host,)))
+    with ThreadPoolExecutor(1) as threads:
+        page = threads.submit(fetcher.fetch, site.url("/slow"))
+        asked.wait()
+        fetcher.close()
+        closed.set()
+        assert page.result().content == b"<p>slow"
+    gc.collect()  # a socket that is still open would be a warning here
 
 
 def test_a_deadline_belongs_to_its_page_and_other_threads_do_not_move_it(site: Site) -> None:

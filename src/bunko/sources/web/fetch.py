@@ -6,8 +6,9 @@ import logging
 import os
 import re
 import ssl
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -101,6 +102,8 @@ class Fetcher:
         # Larger values overflow the clocks of some systems.
         self._agent, self._timeout, self._max_bytes = agent, min(timeout, 86_400.0), max_bytes
         self._request_state = RequestState()
+        self._lock = threading.Lock()
+        self._requests_in_flight, self._is_closed = 0, False
         self._pool = httpcore2.ConnectionPool(
             ssl_context=tls or httpcore2.default_ssl_context(),
             max_connections=connections,
@@ -134,8 +137,28 @@ class Fetcher:
         return self._exchange(self.guard.target(url), headers=headers or {}, body=body, truncate_at=truncate_at)
 
     def close(self) -> None:
-        """Close all connections."""
-        self._pool.close()
+        """Close all connections; those of requests that other threads wait for are closed after the last of these.
+
+        A pool that is closed while it connects would forget that connection, and leave it open.
+        """
+        with self._lock:
+            self._is_closed = True
+            is_idle = not self._requests_in_flight
+        if is_idle:
+            self._pool.close()
+
+    @contextmanager
+    def _request_in_flight(self) -> Iterator[None]:
+        with self._lock:
+            self._requests_in_flight += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._requests_in_flight -= 1
+                is_last = self._is_closed and not self._requests_in_flight
+            if is_last:
+                self._pool.close()
 
     def __enter__(self) -> Self:
         return self
@@ -177,11 +200,12 @@ class Fetcher:
             content=body,
         )
         try:
-            response = self._send_request(request)
-            try:
-                return self._read_page(target, response, accept, truncate_at)
-            finally:
-                response.close()
+            with self._request_in_flight():
+                response = self._send_request(request)
+                try:
+                    return self._read_page(target, response, accept, truncate_at)
+                finally:
+                    response.close()
         except FetchFailed as error:
             # The code that raised it does not know the URL.
             raise FetchFailed(
