@@ -27,7 +27,7 @@ from tests.contracts.documents import prepared
 from tests.contracts.reference_index import ReferenceIndex
 
 if TYPE_CHECKING:
-    from bunko.types import SentenceVectors
+    from bunko.types import SentenceSubwords
 
 KINDS = ("embedded", "reference")
 # The engines that are not part of bunko: Chroma in files and on a server; Milvus in a file and on a server.
@@ -57,7 +57,7 @@ def with_vectors(document: PreparedDocument) -> tuple[PreparedDocument, dict[byt
     return replace(document, vector_keys=keys), dict(zip(keys, EMBEDDER.embed(texts), strict=True))
 
 
-def sentences_of(text: str) -> SentenceVectors:
+def sentences_of(text: str) -> SentenceSubwords:
     """Return a vector for each word and for each half of a text; none for the shortest texts."""
     parts = [*text.split(), text[: len(text) // 2], text[len(text) // 2 :]] if len(text) > 5 else []
     return np.round(EMBEDDER.embed(parts) * 127).astype(np.int8)

@@ -13,7 +13,7 @@ from bunko.runtime.plugins import describe_exception
 
 if TYPE_CHECKING:
     from bunko.protocols import Embedder, RemoteEmbedder
-    from bunko.types import SentenceVectors, Vectors
+    from bunko.types import SentenceSubwords, Vectors
 
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ def vector_keys(embedder: Embedder, texts: Sequence[str], *, query: bool = False
     return keys
 
 
-def embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list[SentenceSubwords]]:
     """Return the vectors of texts, and those of the sentences of each if the embedder computes them, else none."""
     # Imported late: whoever only reads the options of providers needs none of it.
     from bunko.protocols import SentenceEmbedder

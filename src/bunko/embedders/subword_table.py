@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bunko.embedders.nearest_words import QueryWords, compare, pack
 from bunko.errors import EmbedderError
 from bunko.runtime import array_file
 from bunko.runtime.package_errors import package_errors
 from bunko.text.normalise import normalise
 from bunko.text.sentences import passage_ranges
 from bunko.text.subwords import MODEL_PATH, replace_surrogates, space_words, split_query
-from bunko.types import SENTENCE_SCALE
 
 if TYPE_CHECKING:
-    from bunko.types import SentenceVectors, Vectors
+    import numpy.typing as npt
+
+    from bunko.types import SentenceSubwords, Vectors
+    from bunko.types.records import SentenceMatch
 
 TABLE = MODEL_PATH.with_name("static.bin")
 FORMAT = 1
@@ -33,6 +36,7 @@ _MAX_CHARS = 20_000
 # Loading the tokenizer takes as long as splitting some hundred queries without it, each of which waits a fifth of a
 # millisecond longer: a command asks one query, a server many.
 _QUERIES_WITHOUT_TOKENIZER = 8
+_MAX_QUERIES = 256  # whose subwords are kept
 _BATCH_SIZE = 32  # texts whose subwords are counted in one matrix
 # Emoji, Korean and lines of ─ all become one unknown subword: with a vector, each would be equal to any other. Passages
 # in Japanese and English have a cosine of at most 0.45 with it, those in unknown characters one of at least 0.85.
@@ -55,7 +59,8 @@ class Static:
         # Three in four off-topic queries find nothing more similar than this; see training/LOG.md.
         self.noise_floor = 0.28
         self._unknown_row = _unit_rows(self._subword_rows(_UNKNOWN_SUBWORDS))[0]
-        self._queries = 0  # embedded without the tokenizer
+        self._queries = 0  # split without the tokenizer
+        self._query_ids: dict[str, npt.NDArray[np.int32]] = {}
         self._table = table
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -70,63 +75,73 @@ class Static:
         """Return one unit row per text."""
         if not query:
             return self.embed_sentences(texts)[0]
-        if len(texts) > 1:  # wordings of one query: for a list, the tokenizer would start a thread
-            return np.concatenate([self.embed([text], query=True) for text in texts])
-        if texts and self._queries < _QUERIES_WITHOUT_TOKENIZER:
-            self._queries += 1
-            ids = split_query(_prepare(texts[0]))
-            if ids is not None:
-                return _unit_rows(self._sum_subwords(ids))
-        try:
-            return _unit_rows(self._sum_texts(texts)) if texts else np.zeros((0, self.size), np.float32)
-        except EmbedderError:
-            splits = [split_query(_prepare(text)) for text in texts]
-            if None in splits:
-                raise
-            return _unit_rows(np.concatenate([self._sum_subwords(ids) for ids in splits]))
+        sums = [self._subword_rows(self._split_query(text)).sum(axis=0) for text in texts]
+        return _unit_rows(np.array(sums)) if sums else np.zeros((0, self.size), np.float32)
 
-    def embed_sentences(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
-        """Return one unit row per text, and the vectors of its passages, whose sum the row is.
-
-        A passage in characters that the table does not know has no direction: its vector is 0.
-        """
+    def embed_sentences(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceSubwords]]:
+        """Return one unit row per text, and the subwords of its passages, the sum of whose vectors the row is."""
         if not texts:
             return np.zeros((0, self.size), np.float32), []
         passages = [[text[start:end] for start, end in passage_ranges(text[:_MAX_CHARS])] or [""] for text in texts]
-        sums = self._sum_texts([passage for text_passages in passages for passage in text_passages])
-        starts = np.cumsum([0, *map(len, passages)])
-        units = _unit_rows(sums)
-        rows = np.round(units * np.float32(SENTENCE_SCALE)).astype(np.int8)
-        rows[units @ self._unknown_row > _MAX_UNKNOWN_COSINE] = 0
+        ids = self._split([passage for text_passages in passages for passage in text_passages])
+        sums = self._sum_texts(ids)
+        lengths = np.sqrt((sums * sums).sum(axis=1))
+        # A passage in characters that the table does not know has no direction: its cosine is 0.
+        lengths[sums @ self._unknown_row > _MAX_UNKNOWN_COSINE * lengths] = np.inf
+        starts = np.cumsum([0, *map(len, passages)]).tolist()
         return (
             _unit_rows(np.add.reduceat(sums, starts[:-1], axis=0)),
-            [rows[start:end] for start, end in itertools.pairwise(starts.tolist())],
+            [pack(ids[start:end], lengths[start:end]) for start, end in itertools.pairwise(starts)],
         )
 
-    def _sum_texts(self, texts: Sequence[str]) -> Vectors:
-        """Return the sum of each text's subword vectors."""
-        prepared_texts = list(map(_prepare, texts))
+    def compare(
+        self, query: str, vector: npt.NDArray[np.float32], texts: Sequence[SentenceSubwords | str]
+    ) -> tuple[list[SentenceMatch], float]:
+        """Compare a query with the sentences of texts, which are split again where only the texts are known."""
+        if not texts:
+            return [], 0.0
+        unsplit = [text for text in texts if isinstance(text, str)]
+        split = iter(self.embed_sentences(unsplit)[1])
+        packed = [next(split) if isinstance(text, str) else text for text in texts]
+        words = QueryWords.of(self._subword_rows(np.unique(self._split_query(query))))
+        return compare(self._rows, self._scales, words, vector, packed), words.trust
+
+    def _split_query(self, text: str) -> npt.NDArray[np.int32]:
+        """Return the subwords of a query, which is asked for when it is embedded and when it is compared."""
+        ids = self._query_ids.get(text)
+        if ids is None:
+            if len(self._query_ids) >= _MAX_QUERIES:
+                self._query_ids.clear()
+            self._query_ids[text] = ids = self._split_one(text)
+        return ids
+
+    def _split_one(self, text: str) -> npt.NDArray[np.int32]:
+        prepared = _prepare(text)
+        if self._queries < _QUERIES_WITHOUT_TOKENIZER:
+            self._queries += 1
+            ids = split_query(prepared)
+            if ids is not None:
+                return _at_most(np.array(ids, np.int32))
+        try:
+            with package_errors("sentencepiece", EmbedderError):
+                # Not as a list: that would start a thread, and a query would wait for it.
+                return _at_most(load_tokenizer().encode(prepared, return_type="numpy"))
+        except EmbedderError:
+            ids = split_query(prepared)
+            if ids is None:
+                raise
+            return _at_most(np.array(ids, np.int32))
+
+    def _split(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
+        """Return the subwords of each text."""
         with package_errors("sentencepiece", EmbedderError):
-            tokenizer = load_tokenizer()
-            if len(texts) == 1:  # a list would start a thread, and a query would wait for it
-                subword_ids = [tokenizer.encode(prepared_texts[0], return_type="numpy")]
-            else:
-                subword_ids = tokenizer.encode(prepared_texts, return_type="numpy", num_threads=1)
-        if len(texts) == 1:
-            return self._sum_subwords(subword_ids[0])
-        subword_ids = [ids[:_MAX_SUBWORDS] if len(ids) else _UNKNOWN_SUBWORDS for ids in subword_ids]
-        return np.concatenate(
-            [
-                self._sum_rows(subword_ids[start : start + _BATCH_SIZE])
-                for start in range(0, len(subword_ids), _BATCH_SIZE)
-            ]
-        )
+            encoded = load_tokenizer().encode(list(map(_prepare, texts)), return_type="numpy", num_threads=1)
+            return list(map(_at_most, encoded))
 
-    def _sum_subwords(self, subword_ids: Any) -> Vectors:
-        """Return the sum of one text's subword vectors."""
-        ids = subword_ids[:_MAX_SUBWORDS] if len(subword_ids) else _UNKNOWN_SUBWORDS
-        total: Vectors = self._subword_rows(ids).sum(axis=0, keepdims=True)
-        return total
+    def _sum_texts(self, ids: list[npt.NDArray[np.int32]]) -> Vectors:
+        """Return the sum of the vectors of each text's subwords."""
+        batches = (ids[start : start + _BATCH_SIZE] for start in range(0, len(ids), _BATCH_SIZE))
+        return np.concatenate([self._sum_rows(batch) for batch in batches])
 
     def _sum_rows(self, subword_ids: list[Any]) -> Vectors:
         """Return the sum of each text's rows: a matrix of subword counts times the rows of these subwords."""
@@ -149,6 +164,11 @@ class Static:
 
 
 _UNKNOWN_SUBWORDS = np.zeros(1, np.int32)
+
+
+def _at_most(ids: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the first subwords of a text, and at least one."""
+    return ids[:_MAX_SUBWORDS] if len(ids) else _UNKNOWN_SUBWORDS
 
 
 def _prepare(text: str) -> str:

@@ -20,11 +20,11 @@ from bunko.evaluation.dataset import JudgedQuery
 from bunko.evaluation.run import fetch_sizes, may_abstain, query_measures
 from bunko.library.library import Library
 from bunko.protocols import Embedder
-from bunko.search.arms import Arms, rank_lexical, within_distance
+from bunko.search.arms import Arms, rank_lexical
 from bunko.search.query_analysis import QueryAnalysis, analyse_query
 from bunko.search.rank import fuse, have_every_word, rank_rows, select_rows
 from bunko.search.request import RankRequest, clean_query, clean_wordings
-from bunko.search.similarity import most_similar
+from bunko.search.similarity import CloseReading, read_closely
 from bunko.types.records import EMPTY_RANKING, NearestRows, Ranking
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class CachedSearch:
         self._noise_floor = self._embedder.noise_floor if self._embedder else -1.0
         self._analysis_cache: dict[tuple[object, ...], QueryAnalysis] = {}
         self._nearest_cache: dict[tuple[int, int], NearestRows | None] = {}
+        self._reading_cache: dict[int, CloseReading] = {}
         self._lexical_cache: dict[tuple[object, ...], Ranking] = {}
         self._every_word_cache: dict[tuple[object, ...], dict[int, bool]] = {}
         self._chunk_cache: dict[int, tuple[str, str]] = {}
@@ -125,7 +126,8 @@ class CachedSearch:
         if request.mode != "bm25":
             nearest = self._rank_nearest(query_index, request)
         analysis = self._analysis(query_index, request)
-        scores = fuse(self._view, analysis, request, Arms(lexical, nearest), noise_floor=self._noise_floor)
+        arms, read = Arms(lexical, nearest), partial(self._read_closely, query_index)
+        scores = fuse(self._view, analysis, request, arms, read, noise_floor=self._noise_floor)
         return select_rows(self._view, request, scores, partial(self._have_every_word, query_index, request))
 
     def _rank_lexical(self, query_index: int, request: RankRequest) -> Ranking:
@@ -143,10 +145,19 @@ class CachedSearch:
             text = clean_query(self._queries[query_index].text)
             nearest_rows = None
             if self._vectors is not None and self._view.size and text.strip():
-                nearest_rows = most_similar(self._view, self._vectors[query_index], request.rows_per_arm)
+                nearest_rows = self._view.nearest(self._vectors[query_index], request.rows_per_arm)
             self._nearest_cache[key] = nearest_rows
-        nearest_rows = self._nearest_cache[key]
-        return nearest_rows and within_distance(nearest_rows, request.options.similarity_threshold)
+        return self._nearest_cache[key]
+
+    def _read_closely(self, query_index: int, rows: Sequence[int]) -> CloseReading:
+        matches, trust = self._reading_cache.get(query_index, CloseReading({}))
+        uncached = [row for row in rows if row not in matches]
+        if uncached and self._vectors is not None:
+            text = clean_query(self._queries[query_index].text)
+            reading = read_closely(self._view, self._embedder, text, self._vectors[query_index], uncached)
+            matches, trust = {**matches, **reading.matches}, reading.trust
+            self._reading_cache[query_index] = CloseReading(matches, trust)
+        return CloseReading({row: matches[row] for row in rows if row in matches}, trust)
 
     def _have_every_word(self, query_index: int, request: RankRequest, rows: Sequence[int]) -> list[bool]:
         """Return which rows contain every word of the query."""

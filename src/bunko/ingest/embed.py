@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from bunko.types import SentenceVectors, Vectors
+    from bunko.types import SentenceSubwords, Vectors
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class EmbeddedBatch(Generic[T]):
     batch: T
     documents: list[PreparedDocument]
     vectors: dict[bytes, npt.NDArray[np.float32]] = field(default_factory=dict)
-    sentences: dict[bytes, SentenceVectors] = field(default_factory=dict)
+    sentences: dict[bytes, SentenceSubwords] = field(default_factory=dict)
     usage: dict[str, EmbeddingUsage] = field(default_factory=dict)  # since the previous batch, by embedder
 
 
@@ -106,7 +106,7 @@ class EmbeddedDocuments(NamedTuple):
 
     documents: list[PreparedDocument]
     vectors: dict[bytes, npt.NDArray[np.float32]]
-    sentences: dict[bytes, SentenceVectors]
+    sentences: dict[bytes, SentenceSubwords]
 
 
 def embed_documents(store: Store, embedder: Embedder | None, documents: list[PreparedDocument]) -> EmbeddedDocuments:
@@ -139,7 +139,7 @@ def assign_vector_keys(
     return keyed_documents, texts
 
 
-def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
+def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list[SentenceSubwords]]:
     """Return the vectors of texts, and those of their sentences if the embedder computes them."""
     provider = embedder.label.partition(":")[0]
     with timer(f"{provider}_embed", _log, indent=1, detail=f"batch_size={len(texts)}"):
@@ -215,11 +215,11 @@ class _BackgroundEmbedder(Generic[T]):
         embedder.stats.sizing_calls = 0
         self._waiting_batches: deque[_WaitingBatch[T]] = deque()
         self._unsent_texts: dict[bytes, str] = {}
-        self._pending_requests: deque[tuple[list[bytes], Future[tuple[Vectors, list[SentenceVectors]]]]] = deque()
+        self._pending_requests: deque[tuple[list[bytes], Future[tuple[Vectors, list[SentenceSubwords]]]]] = deque()
         self._requested_keys: set[bytes] = set()  # sent or queued
         self._delivered_keys: set[bytes] = set()  # of batches that were yielded and are stored
         self._received_vectors: dict[bytes, npt.NDArray[np.float32]] = {}
-        self._received_sentences: dict[bytes, SentenceVectors] = {}
+        self._received_sentences: dict[bytes, SentenceSubwords] = {}
         self._error: EmbedderError | None = None
         self._request_slots, self._stop_event = Semaphore(_MAX_IN_FLIGHT), Event()
 
@@ -279,13 +279,13 @@ class _BackgroundEmbedder(Generic[T]):
     def _send_request(self) -> None:
         keys = list(self._unsent_texts)[: self._embedder.batch_size]
         texts = [self._unsent_texts.pop(key) for key in keys]
-        future: Future[tuple[Vectors, list[SentenceVectors]]] = Future()
+        future: Future[tuple[Vectors, list[SentenceSubwords]]] = Future()
         # Recorded first: Ctrl-C may arrive while the thread starts, and its request must not be lost. A daemon thread
         # does not keep the process alive.
         self._pending_requests.append((keys, future))
         Thread(target=self._embed_in_thread, args=(texts, future), name="embedding", daemon=True).start()
 
-    def _embed_in_thread(self, texts: list[str], future: Future[tuple[Vectors, list[SentenceVectors]]]) -> None:
+    def _embed_in_thread(self, texts: list[str], future: Future[tuple[Vectors, list[SentenceSubwords]]]) -> None:
         with self._request_slots:
             if self._stop_event.is_set():
                 future.cancel()

@@ -10,12 +10,13 @@ from bunko.types.records import (
     NearestRows,
     QueryTerm,
     Ranking,
-    SentenceMatch,
 )
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from bunko.types import SentenceSubwords
 
 
 class DamagedIndex(Exception):
@@ -73,8 +74,11 @@ class IndexView(Protocol):
     def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
         """Return the cosines of rows; 0 without a vector."""
 
-    def best_sentences(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[SentenceMatch | None]:
-        """Return for each row its sentence with the highest cosine; None if its embedder computes none."""
+    def sentences(self, rows: Sequence[int]) -> list[SentenceSubwords | str | None]:
+        """Return the subwords of each row's sentences, None without a vector.
+
+        Of a row that was imported before they were kept, its text.
+        """
 
 
 @runtime_checkable

@@ -11,7 +11,11 @@ from bunko.types import Chunk, Fingerprint, Problem, SourceEntry, Text
 from bunko.types.entry_table import EntryTable
 
 if TYPE_CHECKING:
-    from bunko.types import SentenceVectors, Vectors
+    import numpy as np
+    import numpy.typing as npt
+
+    from bunko.types import SentenceSubwords, Vectors
+    from bunko.types.records import SentenceMatch
 
 
 class Chunker(Protocol):
@@ -63,10 +67,18 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class SentenceEmbedder(Embedder, Protocol):
-    """An embedder that gives the vectors of a text's sentences at no extra cost."""
+    """An embedder that compares a query with the sentences of a text too, by the subwords that it splits them into."""
 
-    def embed_sentences(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
-        """Return one vector per text, the same as `embed` returns, and the vectors of the sentences of each text."""
+    def embed_sentences(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceSubwords]]:
+        """Return one vector per text, the same as `embed` returns, and the subwords of the sentences of each text."""
+
+    def compare(
+        self, query: str, vector: npt.NDArray[np.float32], texts: Sequence[SentenceSubwords | str]
+    ) -> tuple[list[SentenceMatch], float]:
+        """Compare a query with the sentences of texts, which are split here where only the texts are known.
+
+        The number says how far the nearness of words can be trusted: 1 for a short query, 0 for a long one.
+        """
 
 
 @dataclass(slots=True)

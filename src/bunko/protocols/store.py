@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from bunko.types import SentenceVectors
+    from bunko.types import SentenceSubwords
 
 
 Row = tuple[Any, ...]
@@ -365,7 +365,7 @@ class DocumentStore(DocumentReader, Protocol):
         remove: Sequence[str] = (),
         touch: Sequence[SourceEntry] = (),
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
-        sentences: Mapping[bytes, SentenceVectors] | None = None,
+        sentences: Mapping[bytes, SentenceSubwords] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document.
@@ -401,7 +401,7 @@ class VectorStore(Protocol):
         embedder: str,
         vectors: Mapping[bytes, npt.NDArray[np.float32]],
         *,
-        sentences: Mapping[bytes, SentenceVectors] | None = None,
+        sentences: Mapping[bytes, SentenceSubwords] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
         """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.embedders.embed import embed_and_check
 from bunko.errors import QueryError
 from bunko.protocols import Embedder, IndexView
 from bunko.runtime.timing import timer
+from bunko.search import fusion
+from bunko.search.fusion import AdaptiveWeights
 from bunko.search.query_analysis import QueryAnalysis
-from bunko.search.similarity import most_similar
+from bunko.search.request import RankRequest
+from bunko.search.similarity import CloseReading
 from bunko.text import ngrams
 from bunko.types.records import EMPTY_RANKING, NearestRows, QueryTerm, Ranking
 
@@ -47,8 +51,10 @@ class FusedScores(NamedTuple):
     """The scores of rows by each arm and in the end."""
 
     lexical: Mapping[int, float]
-    semantic: Mapping[int, float]
+    semantic: Mapping[int, float]  # the similarities of the rows that vectors found
     final: Mapping[int, float]
+    similar: Mapping[int, float] = MappingProxyType({})  # the similarities of all rows whose final score has one
+    reading: CloseReading = CloseReading(MappingProxyType({}))
 
 
 def rank_lexical(
@@ -112,6 +118,23 @@ def highest_possible_score(
     return best_score / _MIN_COVERAGE if has_every_word else possible
 
 
+def adaptive_weights(
+    view: IndexView,
+    analysis: QueryAnalysis,
+    request: RankRequest,
+    lexical: Mapping[int, float],
+    nearest: NearestRows,
+) -> AdaptiveWeights | None:
+    """Return the weights that adapt to the query; None if the request has others."""
+    if not request.has_adaptive_weight:
+        return None
+    return fusion.adaptive_weights(
+        max(lexical.values(), default=0.0),
+        spread=nearest.spread,
+        max_possible_score=highest_possible_score(view, analysis, lexical, request.options.k1),
+    )
+
+
 def _gram_share(view: IndexView, analysis: QueryAnalysis, row: int) -> float:
     """Return the share of a query's n-grams that a row has; all, for a query of single characters."""
     if single_char_ranges(analysis):
@@ -140,19 +163,8 @@ def rank_semantic(
     view: IndexView,
     vector: npt.NDArray[np.float32],
     k: int,
-    threshold: float | None,
     where: tuple[int, ...] | None,
 ) -> NearestRows:
-    """Return the k most similar rows within a distance threshold."""
+    """Return the k nearest rows."""
     with timer("vector_query", _log):
-        nearest_rows = most_similar(view, vector, k, where=where)
-    return within_distance(nearest_rows, threshold)
-
-
-def within_distance(nearest_rows: NearestRows, threshold: float | None) -> NearestRows:
-    """Return the nearest rows up to a cosine distance, all if it is None."""
-    if threshold is None:
-        return nearest_rows
-    rows, scores = nearest_rows.ranking
-    count = sum(1 - score <= threshold for score in scores)
-    return nearest_rows._replace(ranking=Ranking(rows[:count], scores[:count]))
+        return view.nearest(vector, k, where=where)

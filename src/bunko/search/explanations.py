@@ -10,17 +10,17 @@ from bunko.embedders.embed import embed_and_check
 from bunko.errors import EmbedderError
 from bunko.protocols import Embedder, IndexView
 from bunko.search import fusion
-from bunko.search.arms import Arms, FusedScores, gram_terms, highest_possible_score, single_char_ranges
+from bunko.search.arms import Arms, FusedScores, adaptive_weights, gram_terms, single_char_ranges
 from bunko.search.nearest_sentence import nearest_heading, nearest_sentence
 from bunko.search.passages import split_author
 from bunko.search.query_analysis import QueryAnalysis
 from bunko.search.request import RankRequest
-from bunko.search.similarity import similarities
+from bunko.search.similarity import sort_by_score
 from bunko.text import analyzer
 from bunko.text.normalise import normalise
 from bunko.text.sentences import sentence_ranges
 from bunko.types import ArmScore, Explanation, Hit, ScorePart, TermScore
-from bunko.types.records import GRAM_WEIGHT, Ranking
+from bunko.types.records import GRAM_WEIGHT, Ranking, SentenceMatch
 
 # Roles that an explanation lists as expansions of a query word, or beside it.
 _EXPANSION_ROLES = ("light", "loanword", "bridge", "synonym", "gram")
@@ -32,17 +32,21 @@ def explain_rows(
     request: RankRequest,
     arms: Arms,
     scores: FusedScores,
+    sentences: Mapping[int, SentenceMatch],
     rows: Sequence[int],
     where: tuple[int, ...] | None,
 ) -> dict[int, Explanation]:
     """Return the reasons for each row: its terms, its score and rank in each arm, and their shares of its score."""
-    lexical_scores, semantic_scores = _arm_scores(arms.lexical), _arm_scores(arms.semantic)
+    by_meaning = sort_by_score(view, scores.semantic)
+    lexical_scores, semantic_scores = (
+        _arm_scores(arms.lexical),
+        _arm_scores(Ranking(by_meaning, [scores.semantic[row] for row in by_meaning])),
+    )
     parts_of, fusion_name = _fusion_parts(view, analysis, request, arms, scores, rows)
     table = dict(
         zip(rows, view.term_scores(analysis.terms, rows, k1=request.options.k1, b=request.options.b), strict=True)
     )
     lanes = {row: _lane(analysis, table[row], has_score=row in lexical_scores) for row in rows}
-    sentences = arms.nearest.sentences if arms.nearest else {}
     gram_scores = _gram_scores(view, analysis, [row for row in rows if lanes[row] == "gram"], where)
     explanations = {}
     for row, term_scores in table.items():
@@ -125,7 +129,7 @@ _Parts = dict[str, tuple[float, float, float]]
 def _build_parts(parts: _Parts, lexical: ArmScore | None, semantic: ArmScore | None) -> tuple[ScorePart, ...]:
     ranks = {"bm25": lexical.rank if lexical else None, "vector": semantic.rank if semantic else None}
     return tuple(
-        ScorePart(arm, score, ranks[arm], value, weight, value * weight)
+        ScorePart(arm, score, ranks.get(arm), value, weight, value * weight)
         for arm, (score, value, weight) in parts.items()
     )
 
@@ -143,7 +147,9 @@ def _fusion_parts(
     if arms.nearest is None:
         return lambda row: {"bm25": (lexical[row], scores.final[row], 1.0)}, "bm25"
     if request.mode == "semantic":
-        return lambda row: {"vector": (semantic[row], scores.final[row], 1.0)}, "semantic"
+        return lambda row: _with_near_words(
+            {"vector": (semantic[row], semantic[row], 1.0)}, scores, 1.0, row
+        ), "semantic"
     options = request.options
     if options.fusion == "rrf":
         ranks = [("bm25", lexical, _ranks(arms.lexical)), ("vector", semantic, _ranks(arms.semantic))]
@@ -151,13 +157,9 @@ def _fusion_parts(
     if options.vector_weight is not None:
         normalised = fusion.normalise_scores(lexical), fusion.normalise_scores(semantic)
         return partial(_weighted_parts, scores, normalised, options.vector_weight), "cc"
-    all_scores = dict(zip(rows, similarities(view, arms.nearest.query_vector, rows), strict=True)) | dict(semantic)
-    weights = fusion.adaptive_weights(
-        max(lexical.values(), default=0.0),
-        spread=arms.nearest.spread,
-        max_possible_score=highest_possible_score(view, analysis, lexical, options.k1),
-    )
-    return partial(_adaptive_parts, lexical, all_scores, weights, arms.nearest.mean), "adaptive"
+    weights = adaptive_weights(view, analysis, request, lexical, arms.nearest)
+    assert weights is not None
+    return partial(_adaptive_parts, scores, weights, arms.nearest.mean), "adaptive"
 
 
 def _ranks(ranking: Ranking) -> dict[int, int]:
@@ -180,19 +182,28 @@ def _weighted_parts(
     return parts
 
 
-def _adaptive_parts(
-    lexical: Mapping[int, float],
-    semantic: Mapping[int, float],
-    weights: fusion.AdaptiveWeights,
-    mean: float,
-    row: int,
-) -> _Parts:
+def _adaptive_parts(scores: FusedScores, weights: fusion.AdaptiveWeights, mean: float, row: int) -> _Parts:
     parts = {}
-    if row in lexical:
-        lexical_weight = 1 - weights.vector
-        parts["bm25"] = lexical[row], weights.per_lexical_score * lexical[row] / lexical_weight, lexical_weight
-    parts["vector"] = semantic[row], weights.vector_points(semantic[row], mean) / weights.vector, weights.vector
-    return parts
+    if row in scores.lexical:
+        score, lexical_weight = scores.lexical[row], 1 - weights.vector
+        parts["bm25"] = score, weights.per_lexical_score * score / lexical_weight, lexical_weight
+    cosine = scores.similar[row]
+    parts["vector"] = cosine, weights.vector_points(cosine, mean) / weights.vector, weights.vector
+    return _with_near_words(parts, scores, weights.vector, row)
+
+
+def _semantic_parts(scores: FusedScores, row: int) -> _Parts:
+    cosine = scores.semantic[row]
+    return _with_near_words({"vector": (cosine, cosine, 1.0)}, scores, 1.0, row)
+
+
+def _with_near_words(parts: _Parts, scores: FusedScores, weight: float, row: int) -> _Parts:
+    """Return parts with what the words of the query have added or taken away, if they were compared."""
+    points = scores.final[row] - sum(value * its_weight for _, value, its_weight in parts.values())
+    if not scores.reading.trust:
+        return parts
+    match = scores.reading.matches.get(row)
+    return parts | {"words": (match.nearness if match else 0.0, points / weight, weight)}
 
 
 # A longer sentence is a table or a list of data, and its beginning says enough.

@@ -55,21 +55,24 @@ def adaptive_weights(best_lexical_score: float, *, spread: float, max_possible_s
 
 
 def adaptive_combination(
-    vector: Mapping[K, float], lexical: Mapping[K, float], *, mean: float, spread: float, max_possible_score: float
+    vector: Mapping[K, float],
+    lexical: Mapping[K, float],
+    weights: AdaptiveWeights,
+    *,
+    mean: float,
+    lost: Mapping[K, float],
 ) -> dict[K, float]:
-    """Return the convex combination with a vector weight that adapts to the query.
+    """Return the convex combination with weights that adapt to the query.
 
-    Lexical scores count relative to the best one, cosines by their distance from the mean: `mean` and `spread` are
-    those of all cosines. The further the best lexical score stays below `max_possible_score`, the more vectors count.
+    Lexical scores count relative to the best one, cosines by their distance from their mean; `lost` cosines are taken
+    away in the end.
     """
-    weights = adaptive_weights(max(lexical.values(), default=0.0), spread=spread, max_possible_score=max_possible_score)
     weight, lexical_factor, vector_factor = weights
     scores = {key: lexical_factor * score for key, score in lexical.items()}
     for key, cosine in vector.items():  # as `vector_points`, without a call for each row
         vector_score = vector_factor * (cosine - mean)
-        scores[key] = scores.get(key, 0.0) + (
-            0.0 if vector_score < 0 else weight if vector_score > weight else vector_score
-        )
+        score = scores.get(key, 0.0) + (0.0 if vector_score < 0 else weight if vector_score > weight else vector_score)
+        scores[key] = max(score + vector_factor * lost.get(key, 0.0), 0.0)
     return scores
 
 

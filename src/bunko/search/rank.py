@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from bunko.protocols import Embedder, IndexView
 from bunko.runtime.timing import timer
 from bunko.search import fusion
-from bunko.search.arms import Arms, FusedScores, embed_queries, highest_possible_score, rank_lexical, rank_semantic
+from bunko.search.arms import (
+    Arms,
+    FusedScores,
+    adaptive_weights,
+    embed_queries,
+    highest_possible_score,
+    rank_lexical,
+    rank_semantic,
+)
 from bunko.search.explanations import explain_rows
+from bunko.search.fusion import AdaptiveWeights
 from bunko.search.query_analysis import NO_ANALYSIS, QueryAnalysis, analyse_query
-from bunko.search.request import RankRequest
-from bunko.search.similarity import similarities, sort_by_score, with_sentences_of
+from bunko.search.request import CLOSELY_READ, RankRequest
+from bunko.search.similarity import ReadClosely, lost_points, read_closely, similarities, sort_by_score
 from bunko.search.wordings import DEPTH, PROTECTED_ROWS, CombinedScores, combine, keep_full_matches
 from bunko.types import Explanation, WordingScore
 from bunko.types.records import EMPTY_RANKING, NearestRows, SentenceMatch, Wording
@@ -46,6 +55,7 @@ class RankedText(NamedTuple):
     arms: Arms
     scores: FusedScores  # `final` as shown, between 0 and 1
     rows: list[int]  # best first
+    read: ReadClosely
 
 
 def rank_rows(
@@ -59,18 +69,17 @@ def rank_rows(
         request = replace(request, wordings=tuple(weights))
     texts = [request.query, *(wording.text for wording in weights)]
     vectors = embed_queries(view, embedder, texts) if request.mode != "bm25" else [None] * len(texts)
-    noise_floor = embedder.noise_floor if embedder else -1.0
     query_request = request
     if weights:
         rows, depth = max(request.row_count, DEPTH), max(request.rows_per_arm, DEPTH)
         query_request = replace(request, row_count=rows, depth=depth)
-    ranked_query = rank_text(view, texts[0], vectors[0], query_request, noise_floor=noise_floor, where=where)
+    ranked_query = rank_text(view, embedder, texts[0], vectors[0], query_request, where)
     if not weights:
         return _build_rows(view, request, [ranked_query], ranked_query.rows, ranked_query.scores.final, where)
     # A wording is ranked as deep as it counts, whatever the page.
     wording_request = replace(request, row_count=DEPTH, depth=DEPTH)
     ranked_wordings = [
-        rank_text(view, text, vector, wording_request, noise_floor=noise_floor, where=where)
+        rank_text(view, embedder, text, vector, wording_request, where)
         for text, vector in zip(texts[1:], vectors[1:], strict=True)
     ]
     wording_scores = [wording.scores.final for wording in ranked_wordings]
@@ -83,14 +92,16 @@ def rank_rows(
 
 def rank_text(
     view: IndexView,
+    embedder: Embedder | None,
     text: str,
     vector: npt.NDArray[np.float32] | None,
     request: RankRequest,
-    *,
-    noise_floor: float,
     where: tuple[int, ...] | None = None,
 ) -> RankedText:
-    """Return the rows that a text finds by its words and by its vector, as the request ranks them."""
+    """Return the rows that a text finds by its words and by its vector, as the request ranks them.
+
+    Without an embedder the vector alone is compared: all rows count, however far they are, and none is read closely.
+    """
     options = request.options
     needs_words = request.mode != "semantic" or request.explain or request.wordings
     analysis = analyse_query(text, options) if needs_words else NO_ANALYSIS
@@ -99,12 +110,13 @@ def rank_text(
         with timer("bm25_query", _log):
             lexical = rank_lexical(view, analysis, request.rows_per_arm, k1=options.k1, b=options.b, where=where)
     if vector is not None:
-        nearest = rank_semantic(view, vector, request.rows_per_arm, options.similarity_threshold, where)
+        nearest = rank_semantic(view, vector, request.rows_per_arm, where)
     arms = Arms(lexical, nearest)
-    scores = fuse(view, analysis, request, arms, noise_floor=noise_floor)
+    read = partial(read_closely, view, embedder, text, vector)
+    scores = fuse(view, analysis, request, arms, read, noise_floor=embedder.noise_floor if embedder else -1.0)
     rows = select_rows(view, request, scores, partial(have_every_word, view, analysis))
     scores = scores._replace(final=shown_scores(view, analysis, request, scores, rows))
-    return RankedText(analysis, arms, scores, rows)
+    return RankedText(analysis, arms, scores, rows, read)
 
 
 def _build_rows(
@@ -123,20 +135,21 @@ def _build_rows(
     explanations: dict[int, Explanation] = {}
     sentences: dict[int, SentenceMatch] = {}
     for index, its_rows in rows_by_text.items():
-        analysis, arms, scores, _ = ranked_texts[index]
-        if request.explain and arms.nearest is not None:
-            arms = arms._replace(nearest=with_sentences_of(view, arms.nearest, its_rows))
+        ranked = ranked_texts[index]
+        matches = ranked.scores.reading.matches
         if request.explain:
-            explanations |= explain_rows(view, analysis, request, arms, scores, its_rows, where)
-        if arms.nearest is not None:
-            sentences |= {row: arms.nearest.sentences[row] for row in its_rows if row in arms.nearest.sentences}
+            matches = {**matches, **ranked.read([row for row in its_rows if row not in matches]).matches}
+            explanations |= explain_rows(
+                view, ranked.analysis, request, ranked.arms, ranked.scores, matches, its_rows, where
+            )
+        sentences |= {row: matches[row] for row in its_rows if row in matches}
     if combined is not None:
         ranks = [{row: rank for rank, row in enumerate(text.rows, 1)} for text in ranked_texts]
         explanations = {
             row: replace(why, wordings=_wording_scores(row, request, ranked_texts, ranks, combined))
             for row, why in explanations.items()
         }
-    lexical_scores, semantic_scores, _ = ranked_texts[0].scores
+    lexical_scores, semantic_scores = ranked_texts[0].scores[:2]
     has_combined_score = request.has_combined_score
     return [
         RankedRow(
@@ -179,26 +192,58 @@ def _wording_scores(
 
 
 def fuse(
-    view: IndexView, analysis: QueryAnalysis, request: RankRequest, arms: Arms, *, noise_floor: float
+    view: IndexView, analysis: QueryAnalysis, request: RankRequest, arms: Arms, read: ReadClosely, *, noise_floor: float
 ) -> FusedScores:
     """Return the scores of both arms and their fusion; one arm alone is its own fusion.
 
-    With a weight that adapts to the query, rows that only vectors found count from the noise floor on.
+    The best rows by whole texts are read closely, and fused again with what that finds; the others rank as if they had
+    the fewest near words. With a weight that adapts to the query, rows that only vectors found count from the noise
+    floor on.
     """
     lexical = dict(zip(*arms.lexical, strict=True))
     if arms.nearest is None:
         return FusedScores(lexical, {}, lexical)
-    semantic = dict(zip(*arms.nearest.ranking, strict=True))
-    if request.mode == "semantic":
-        return FusedScores(lexical, semantic, semantic)
+    options, nearest = request.options, arms.nearest
+    cosines = dict(zip(*nearest.ranking, strict=True))
+    if request.has_adaptive_weight:
+        cosines = {row: score for row, score in cosines.items() if row in lexical or score >= noise_floor}
+    found = set(cosines)
+    if request.has_adaptive_weight:
+        lexical_only = [row for row in lexical if row not in cosines]
+        cosines |= zip(lexical_only, view.cosines(nearest.query_vector, lexical_only), strict=True)
+    combine = partial(_combine, request, adaptive_weights(view, analysis, request, lexical, nearest), lexical, nearest)
+    best = sort_by_score(view, combine(found, cosines, {}))
+    reading = read(best[: CLOSELY_READ[request.mode]])
+    similar = similarities(cosines, reading)
+    if options.similarity_threshold is not None:
+        found = {row for row in found if 1 - similar[row] <= options.similarity_threshold}
+        similar = {row: score for row, score in similar.items() if row in found or row in lexical}
+    lost = lost_points(reading, options.nearest_words, nearest.spread)
+    fewest = min(lost.values(), default=0.0)
+    final = combine(found, similar, {row: lost.get(row, fewest) for row in similar})
+    return FusedScores(lexical, {row: similar[row] for row in found}, final, similar, reading)
+
+
+def _combine(
+    request: RankRequest,
+    weights: AdaptiveWeights | None,
+    lexical: Mapping[int, float],
+    nearest: NearestRows,
+    found: Set[int],
+    similar: Mapping[int, float],
+    lost: Mapping[int, float],
+) -> dict[int, float]:
+    """Fuse the scores by words with the similarities of the rows that vectors found, less what each has lost."""
+    if weights is not None:
+        return fusion.adaptive_combination(similar, lexical, weights, mean=nearest.mean, lost=lost)
+    semantic = {row: max(similar[row] + lost.get(row, 0.0), 0.0) for row in found}
     options = request.options
-    if options.fusion == "rrf":
-        rankings = [arms.lexical.rows, arms.nearest.ranking.rows]
-        return FusedScores(lexical, semantic, fusion.reciprocal_rank_fusion(rankings, options.rrf_k))
-    if options.vector_weight is not None:
-        return FusedScores(lexical, semantic, fusion.convex_combination(semantic, lexical, options.vector_weight))
-    semantic = {row: score for row, score in semantic.items() if row in lexical or score >= noise_floor}
-    return FusedScores(lexical, semantic, _fuse_adaptive(view, analysis, lexical, semantic, arms.nearest, options.k1))
+    if request.mode == "semantic":
+        return semantic
+    if options.vector_weight is not None and options.fusion == "cc":
+        return fusion.convex_combination(semantic, lexical, options.vector_weight)
+    by_meaning = sorted(semantic, key=semantic.__getitem__, reverse=True)
+    return fusion.reciprocal_rank_fusion([list(lexical), by_meaning], options.rrf_k)
 
 
 def shown_scores(
@@ -218,28 +263,6 @@ def shown_scores(
     if rows and (min(shown.values()) < 0 or max(shown.values()) > 1):
         shown = {row: min(max(score, 0.0), 1.0) for row, score in shown.items()}
     return shown
-
-
-def _fuse_adaptive(
-    view: IndexView,
-    analysis: QueryAnalysis,
-    lexical_scores: Mapping[int, float],
-    semantic_scores: Mapping[int, float],
-    nearest_rows: NearestRows,
-    k1: float,
-) -> dict[int, float]:
-    """Fuse the scores of both arms with a vector weight that adapts to the query."""
-    lexical_only = [row for row in lexical_scores if row not in semantic_scores]
-    all_similarities = dict(semantic_scores) | dict(
-        zip(lexical_only, similarities(view, nearest_rows.query_vector, lexical_only), strict=True)
-    )
-    return fusion.adaptive_combination(
-        all_similarities,
-        lexical_scores,
-        mean=nearest_rows.mean,
-        spread=nearest_rows.spread,
-        max_possible_score=highest_possible_score(view, analysis, lexical_scores, k1),
-    )
 
 
 def select_rows(

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 # No person types more; a longer query is a pasted document, and its beginning says what it is about.
 MAX_QUERY_CHARS = 2000
 # Rows that each arm contributes to a fusion: with fewer, one outlier changes the normalisation.
-_MIN_FETCH = 30
+_MIN_FETCH = 60
+# The first rows are read closely, see `similarity.read_closely`; vectors alone need that more.
+CLOSELY_READ: Mapping[Mode, int] = {"hybrid": 50, "semantic": 100}
 # As many other wordings as anybody has ideas; each costs about as much as the query.
 MAX_WORDINGS = 5
 # The most hits that a search returns.
@@ -114,7 +116,9 @@ class RankRequest:
         """Return how many rows each arm contributes."""
         if self.depth is not None:
             return self.depth
-        return self.row_count if self.mode != "hybrid" else self.rows_to_select_from
+        if self.mode == "hybrid":
+            return self.rows_to_select_from
+        return self.row_count if self.mode == "bm25" else max(self.row_count, CLOSELY_READ["semantic"])
 
     @property
     def rows_to_select_from(self) -> int:
@@ -125,6 +129,11 @@ class RankRequest:
     def has_combined_score(self) -> bool:
         """Return whether results are ranked by a weighted sum of the scores of both arms."""
         return self.mode == "hybrid" and self.options.fusion == "cc"
+
+    @property
+    def has_adaptive_weight(self) -> bool:
+        """Return whether the weight of that sum is chosen for each query."""
+        return self.has_combined_score and self.options.vector_weight is None
 
 
 def clean_query(query: str) -> str:

@@ -1,47 +1,75 @@
-"""Compare a query with texts and with their sentences.
+"""Compare a query with texts, and read the first of them closely: sentence by sentence and word by word.
 
 One vector says what a long text is about as a whole; the sentence that answers a query may say something else. So the
-similarity of a text is the mean of its own cosine and that of its nearest sentence, where an index has sentences.
+similarity of a text that is read closely is the mean of its own cosine and that of its nearest sentence. And each word
+of the query looks for its nearest one: texts without it fall behind, by how much they lack it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from math import sqrt
+from typing import TYPE_CHECKING, NamedTuple
 
-from bunko.protocols import IndexView
-from bunko.types.records import NearestRows, Ranking, SentenceMatch
+from bunko.protocols import DamagedIndex, Embedder, IndexView, SentenceEmbedder
+from bunko.types.records import SentenceMatch
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# The nearest rows by their own vectors whose sentences are compared, as a multiple of the rows wanted.
-_CANDIDATE_FACTOR, _MIN_CANDIDATES = 2, 60
+
+# Rows that differ less have all the same words, but for rounding.
+_MIN_DEVIATION = 1e-5
 
 
-def most_similar(
-    view: IndexView, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None
-) -> NearestRows:
-    """Return the k rows that are most similar to a query, among the rows with the highest cosine."""
-    nearest = view.nearest(vector, max(_CANDIDATE_FACTOR * k, _MIN_CANDIDATES), where=where)
-    rows, cosines = nearest.ranking
-    matches = view.best_sentences(vector, rows)
-    scores = dict(zip(rows, _mean_cosines(cosines, matches), strict=True))
-    best = sort_by_score(view, scores)[:k]
-    sentences = {row: match for row, match in zip(rows, matches, strict=True) if match is not None}
-    return nearest._replace(ranking=Ranking(best, [scores[row] for row in best]), sentences=sentences)
+class CloseReading(NamedTuple):
+    """What a close reading of rows found: their nearest sentences, and how much the words of the query can tell."""
+
+    matches: Mapping[int, SentenceMatch]  # by row; an embedder may not know any
+    trust: float = 0.0
 
 
-def similarities(view: IndexView, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
-    """Return how similar rows are to a query; 0 without a vector."""
-    return _mean_cosines(view.cosines(vector, rows), view.best_sentences(vector, rows))
+# Reads some rows closely.
+ReadClosely = Callable[[Sequence[int]], CloseReading]
 
 
-def with_sentences_of(view: IndexView, nearest: NearestRows, rows: Sequence[int]) -> NearestRows:
-    """Return nearest rows that know the nearest sentences of these rows, and of no others."""
-    sentences = dict(zip(rows, view.best_sentences(nearest.query_vector, rows), strict=True))
-    return nearest._replace(sentences={row: match for row, match in sentences.items() if match is not None})
+def read_closely(
+    view: IndexView,
+    embedder: Embedder | None,
+    query: str,
+    vector: npt.NDArray[np.float32] | None,
+    rows: Sequence[int],
+) -> CloseReading:
+    """Compare a query with the sentences of rows."""
+    if vector is None or not isinstance(embedder, SentenceEmbedder):
+        return CloseReading({})
+    sentences = {row: text for row, text in zip(rows, view.sentences(rows), strict=True) if text is not None}
+    try:
+        matches, trust = embedder.compare(query, vector, list(sentences.values()))
+    except (IndexError, ValueError) as error:
+        raise DamagedIndex(f"An index has impossible sentences: {error}") from error
+    return CloseReading(dict(zip(sentences, matches, strict=True)), trust)
+
+
+def similarities(cosines: Mapping[int, float], reading: CloseReading) -> dict[int, float]:
+    """Return the similarity of rows, of which some were read closely."""
+    matches = reading.matches
+    return {row: (cosine + matches[row].cosine) / 2 if row in matches else cosine for row, cosine in cosines.items()}
+
+
+def lost_points(reading: CloseReading, weight: float, spread: float) -> dict[int, float]:
+    """Return by how much each row that was read falls behind the one with the nearest words, as a cosine.
+
+    Rows are compared with each other: a spread of their nearness is worth `weight` spreads of all cosines.
+    """
+    nearness = {row: match.nearness for row, match in reading.matches.items()}
+    mean = sum(nearness.values()) / max(len(nearness), 1)
+    deviation = sqrt(sum((value - mean) ** 2 for value in nearness.values()) / max(len(nearness), 1))
+    if not weight * reading.trust or deviation < _MIN_DEVIATION:
+        return {}
+    factor, highest = weight * reading.trust * spread / deviation, max(nearness.values())
+    return {row: factor * (value - highest) for row, value in nearness.items()}
 
 
 def sort_by_score(view: IndexView, scores: Mapping[int, float]) -> list[int]:
@@ -51,9 +79,3 @@ def sort_by_score(view: IndexView, scores: Mapping[int, float]) -> list[int]:
         orders = dict(zip(rows, view.tie_order(rows), strict=True))
         rows.sort(key=lambda row: (-scores[row], orders[row]))
     return rows
-
-
-def _mean_cosines(cosines: Sequence[float], matches: Sequence[SentenceMatch | None]) -> list[float]:
-    return [
-        cosine if match is None else (cosine + match.cosine) / 2 for cosine, match in zip(cosines, matches, strict=True)
-    ]

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from bunko.types.records import StoredDocument
 
     Vectors = npt.NDArray[np.float32]
-    SentenceVectors = npt.NDArray[np.int8]  # one row per sentence: a unit vector times SENTENCE_SCALE, rounded
-
-SENTENCE_SCALE = 127  # the largest int8
+    SentenceSubwords = npt.NDArray[np.uint16]  # those of each sentence of a text, see `embedders.nearest_words.pack`
 
 Mode = Literal["bm25", "semantic", "hybrid"]
 Fusion = Literal["cc", "rrf"]
@@ -80,7 +78,7 @@ class Chunk:
 
     def text_in_context(self, title: str) -> str:
         """Return the text to embed, with the document title and the parent headings."""
-        return "\n".join((*_context(title, self.heading_path), self.text))
+        return text_in_context(title, self.heading_path, self.text)
 
     def headings(self, title: str) -> list[str]:
         """Return the document title and the headings of the chunk, each once."""
@@ -97,6 +95,11 @@ def text_to_index(title: str, heading_path: Sequence[str], text: str) -> str:
     They are paragraphs of their own: no word continues from one to the next.
     """
     return "\n\n".join((*_context(title, heading_path), text))
+
+
+def text_in_context(title: str, heading_path: Sequence[str], text: str) -> str:
+    """Return a text to embed, with its document title and parent headings above it."""
+    return "\n".join((*_context(title, heading_path), text))
 
 
 def _context(title: str, heading_path: Sequence[str]) -> list[str]:
@@ -280,8 +283,8 @@ class TermScore:
 class ScorePart:
     """What one arm adds to the score of a hit: its value times its weight."""
 
-    arm: str  # bm25 or vector
-    score: float  # in the arm: BM25 or cosine
+    arm: str  # bm25, vector, or words: how near those of the query are to words of the hit
+    score: float  # in the arm: BM25, cosine, or a mean of cosines
     rank: int | None  # None: the arm did not return the hit among its best
     value: float  # the score as it is weighted: relative to the other hits, or by its rank
     weight: float

@@ -140,6 +140,17 @@ class RankingOptions:
         stage="analysis",
     )
 
+    # 1 won on judged sets, see docs/quality.md.
+    nearest_words: float = option(
+        1.0,
+        "How much it counts that the words of the query have near ones in one sentence: 搬入 for 持ち込む",
+        labels=("Weight of near words", "近い語の重み"),
+        stage="fusion",
+        searches=("semantic", "cc", "rrf"),
+        high=3,
+        step=0.1,
+    )
+
     # These won on judged sets, see docs/quality.md.
     also_weight: float = option(
         0.25,

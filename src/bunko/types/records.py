@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bunko.types import WHOLE_FILE, Chunk, Document, LineSpan, SourceEntry
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from bunko.types import SentenceVectors
+    from bunko.types import SentenceSubwords
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class StoredChunk:
     term_keys: npt.NDArray[np.uint64]
     term_counts: npt.NDArray[np.uint16]
     vector: npt.NDArray[np.float32] | None
-    sentences: SentenceVectors | None = None  # of its text in context, if its embedder computes them
+    sentences: SentenceSubwords | None = None  # of its text in context, if its embedder splits it
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +103,12 @@ class ChunkVector:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSentences:
-    """A chunk with the vectors of its sentences, None if it has none."""
+    """A chunk with the subwords of its sentences, or its text if only that is known; None without a vector."""
 
     chunk_id: int
     document_id: int
     tiebreak_order: int
-    sentences: SentenceVectors | None
+    sentences: SentenceSubwords | str | None
 
 
 class SentenceMatch(NamedTuple):
@@ -117,6 +116,7 @@ class SentenceMatch(NamedTuple):
 
     cosine: float
     position: int
+    nearness: float = 0.0  # of the query's words to their nearest ones, in the sentence where they are nearest
 
 
 class ChunkRow(NamedTuple):
@@ -355,7 +355,6 @@ class NearestRows(NamedTuple):
     query_vector: npt.NDArray[np.float32]
     mean: float
     spread: float
-    sentences: Mapping[int, SentenceMatch] = MappingProxyType({})  # by row; those of other rows are not known
 
 
 @dataclass(frozen=True, slots=True)

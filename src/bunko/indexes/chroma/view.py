@@ -50,7 +50,7 @@ class ChromaView:
         self.notices: Sequence[str] = notices
         self.rows, self.chunk_ids, self.tie_order = segments.rows, segments.chunk_ids, segments.tie_order
         self.max_score, self.matches, self.cosines = segments.max_score, segments.matches, segments.cosines
-        self.term_scores, self.best_sentences = segments.term_scores, segments.best_sentences
+        self.term_scores, self.sentences = segments.term_scores, segments.sentences
 
     def rank(
         self, terms: Sequence[QueryTerm], k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None

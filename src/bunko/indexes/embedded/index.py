@@ -41,7 +41,7 @@ class EmbeddedIndex:
             for tool_id, snapshot in snapshots.items()
             for segment_view in snapshot.views
         ]
-        view = EmbeddedView(views, self._store.generation())
+        view = EmbeddedView(views, self._store.generation(), self._store)
         self._last_view = parts, view
         return view
 

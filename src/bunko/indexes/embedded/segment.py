@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "DamagedArrayFile", "Segment", "build", "load", "merge", "merge_into"]
 
-FORMAT = 3
+FORMAT = 4
 _BATCH_ROWS = 8192
 _DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(dtype)
     for name, dtype in {
         "chunk_ids": np.int64, "document_ids": np.int64, "order": np.uint64, "lengths": np.int32,
         "vectors": np.float32, **{f"codes.{code}": code_dtype for code, code_dtype in codes.DTYPES.items()},
-        "sentences.starts": np.int64, "sentences.vectors": np.int8,
+        "sentences.starts": np.int64, "sentences.subwords": np.uint16,
         "words.keys": np.uint64, "words.starts": np.int64, "words.rows": np.int32, "words.counts": np.uint16,
         "grams.keys": np.uint64, "grams.starts": np.int64, "grams.rows": np.int32, "grams.counts": np.uint16,
     }.items()
@@ -146,14 +146,14 @@ def merge_into(
         grams=Postings(grams.keys, grams.starts, np.empty(0, np.int32), np.empty(0, np.uint16)),
         vectors=np.empty((0, dimension), np.float32),
         codes=merged_codes,
-        sentences=Sentences(starts, np.empty((0, dimension), np.int8)),
+        sentences=Sentences(starts, np.empty(0, np.uint16)),
         stamp=stamp,
     )
     streams: dict[str, npt.NDArray[Any] | array_file.ArrayStream] = {
         "vectors": array_file.ArrayStream((rows, dimension), np.float32, lambda: _vector_batches(segments, alive)),
         "codes.coarse": array_file.ArrayStream((len(merged_codes.scales), dimension), np.int8, coarse),
-        "sentences.vectors": array_file.ArrayStream(
-            (int(starts[-1]), dimension), np.int8, lambda: sentences.alive_batches(segments, alive)
+        "sentences.subwords": array_file.ArrayStream(
+            (int(starts[-1]),), np.uint16, lambda: sentences.alive_batches(segments, alive)
         ),
         "words.rows": array_file.ArrayStream((int(words.starts[-1]),), np.int32, words.rows),
         "words.counts": array_file.ArrayStream((int(words.starts[-1]),), np.uint16, words.counts),
@@ -206,7 +206,7 @@ def _arrays(segment: Segment) -> dict[str, npt.NDArray[Any]]:
         "vectors": segment.vectors,
         **{f"codes.{name}": array for name, array in segment.codes._asdict().items()},
         "sentences.starts": segment.sentences.starts,
-        "sentences.vectors": segment.sentences.vectors,
+        "sentences.subwords": segment.sentences.subwords,
     }
     for part in _POSTINGS:
         for name in _POSTINGS_ARRAYS:
@@ -233,7 +233,7 @@ def load(path: Path, *, check: bool = False) -> Segment:
         grams=grams,
         vectors=arrays["vectors"],
         codes=Codes(*(arrays[f"codes.{name}"] for name in Codes._fields)),
-        sentences=Sentences(arrays["sentences.starts"], arrays["sentences.vectors"]),
+        sentences=Sentences(arrays["sentences.starts"], arrays["sentences.subwords"]),
         stamp=stamp,
     )
 
@@ -251,9 +251,9 @@ def _check_shapes(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         and shapes["vectors"][:1] == row_count
         and codes.fit_shape(Codes(*(arrays[f"codes.{name}"] for name in Codes._fields)), shapes["vectors"])
         and shapes["sentences.starts"] == (row_count[0] + 1,)
-        and shapes["sentences.vectors"][1:] == shapes["vectors"][1:]
+        and len(shapes["sentences.subwords"]) == 1
         and int(arrays["sentences.starts"][0]) == 0
-        and int(arrays["sentences.starts"][-1]) == shapes["sentences.vectors"][0]
+        and int(arrays["sentences.starts"][-1]) == shapes["sentences.subwords"][0]
         and bool((np.diff(arrays["sentences.starts"]) >= 0).all())
         and bool((arrays["lengths"] >= 0).all())
     )

@@ -39,7 +39,7 @@ class SegmentView:
             segment,
             vectors=segment.vectors[:, :0],
             codes=no_codes(0),
-            sentences=no_sentences(len(segment), 0),
+            sentences=no_sentences(len(segment)),
         )
         return SegmentView(empty, self.alive)
 

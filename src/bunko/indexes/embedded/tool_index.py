@@ -19,7 +19,6 @@ from bunko.errors import LibraryDamaged, LibraryError, rebuild_hint
 from bunko.indexes.embedded import segment as segments
 from bunko.indexes.embedded.codes import no_codes
 from bunko.indexes.embedded.segment import DamagedArrayFile, Segment
-from bunko.indexes.embedded.sentences import no_sentences
 from bunko.indexes.embedded.snapshot import SegmentView
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.protocols import Store
@@ -111,7 +110,7 @@ class ToolIndex:
             return
         with self._lock:
             if self._snapshot is snapshot:
-                self._snapshot = EmbeddedView([SegmentView(loaded)], snapshot.generation)
+                self._snapshot = EmbeddedView([SegmentView(loaded)], snapshot.generation, self._store)
             self._saved_rows = len(loaded)
             self._older_snapshots.clear()
         for old_path in self._files():
@@ -214,7 +213,7 @@ class ToolIndex:
                 or file_generation > generation
             ):
                 continue
-            return EmbeddedView([SegmentView(loaded)], file_generation), len(loaded)
+            return EmbeddedView([SegmentView(loaded)], file_generation, self._store), len(loaded)
         return EmbeddedView([], 0), 0
 
     def _catch_up(
@@ -249,7 +248,7 @@ class ToolIndex:
                 if _count_rows(mergeable) < MAX_ROWS_IN_MEMORY
                 else self._merge_to_temp_file(mergeable),
             ]
-        return EmbeddedView(views, generation), saved_rows
+        return EmbeddedView(views, generation, self._store), saved_rows
 
     def _merge_to_temp_file(self, views: list[SegmentView]) -> SegmentView:
         """Merge segments into a file that is deleted once it is closed; in memory if no file can be written."""
@@ -322,5 +321,4 @@ def _pad_vectors(segment: Segment, dimension: int) -> Segment:
         segment,
         vectors=np.zeros((len(segment), dimension), np.float32),
         codes=no_codes(dimension),
-        sentences=no_sentences(len(segment), dimension),
     )

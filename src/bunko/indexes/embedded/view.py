@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.indexes.embedded import bm25, sentences, vectors
+from bunko.indexes.embedded import bm25, vectors
 from bunko.indexes.embedded.snapshot import SegmentView, Snapshot
 from bunko.protocols.index import DamagedIndex
-from bunko.types.records import NearestRows, QueryTerm, Ranking, SentenceMatch
+from bunko.types.records import NearestRows, QueryTerm, Ranking
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from bunko.protocols import Store
+    from bunko.types import SentenceSubwords
 
     Masks = Sequence[npt.NDArray[np.bool_] | None]
 
@@ -38,8 +41,9 @@ class EmbeddedView(Snapshot):
 
     notices: Sequence[str] = ()
 
-    def __init__(self, views: Sequence[SegmentView], generation: int) -> None:
+    def __init__(self, views: Sequence[SegmentView], generation: int, store: Store | None = None) -> None:
         super().__init__(views, generation)
+        self._store = store  # of texts
         self._reading = _Reading(views)
         self._alive_masks: Masks = self.masks(None)
         self._last_masks: tuple[tuple[int, ...], Masks] | None = None
@@ -122,10 +126,22 @@ class EmbeddedView(Snapshot):
         with self._reading:
             return vectors.cosines(self, vector, rows)
 
-    def best_sentences(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[SentenceMatch | None]:
-        """Return for each row its sentence with the highest cosine."""
+    def sentences(self, rows: Sequence[int]) -> list[SentenceSubwords | str | None]:
+        """Return the subwords of each row's sentences, or its text if it was imported before they were kept."""
+        found: list[SentenceSubwords | str | None] = [None] * len(rows)
+        old: dict[int, int] = {}  # chunk ids and places
         with self._reading:
-            return sentences.best_sentences(self, vector, rows)
+            for place, (view_index, position) in enumerate(map(self.locate, rows)):
+                segment = self.views[view_index].segment
+                start, end = segment.sentences.starts[position : position + 2]
+                if end > start:
+                    found[place] = segment.sentences.subwords[start:end]
+                elif segment.vectors[position].any():
+                    old[segment.chunk_ids.item(position)] = place
+        if old and self._store is not None:
+            for chunk in self._store.changes.chunk_sentences(list(old)):
+                found[old[chunk.chunk_id]] = chunk.sentences
+        return found
 
     def _values(self, columns: Sequence[npt.NDArray[Any]], rows: Sequence[int]) -> list[int]:
         """Return the value of each row in a column of its segment."""

@@ -15,7 +15,7 @@ from bunko.types.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVect
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from bunko.types import SentenceVectors
+    from bunko.types import SentenceSubwords
 
 # About 6 kB each.
 MAX_CACHED = 5000
@@ -37,7 +37,7 @@ class ScoredChunk:
         self.term_keys, self.term_counts, self.length = _NO_KEYS, _NO_COUNTS, 0
         self.text: str | None = None
         self.vector: npt.NDArray[np.float32] | None = None
-        self.sentences: SentenceVectors | None = None
+        self.sentences: SentenceSubwords | str | None = None
 
     @classmethod
     def of(cls, chunk: StoredChunk) -> ScoredChunk:

@@ -18,13 +18,12 @@ from bunko.indexes.milvus.statistics import SearchStatistics
 from bunko.indexes.moments import Moments
 from bunko.indexes.term_weights import countable_terms, idf
 from bunko.runtime.timing import timer
-from bunko.types import SENTENCE_SCALE
-from bunko.types.records import EMPTY_RANKING, GRAM_WEIGHT, NearestRows, QueryTerm, Ranking, SentenceMatch
+from bunko.types.records import EMPTY_RANKING, GRAM_WEIGHT, NearestRows, QueryTerm, Ranking
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from bunko.types import SentenceVectors
+    from bunko.types import SentenceSubwords
 
     Scores = npt.NDArray[np.float64]
 
@@ -219,10 +218,10 @@ class MilvusView:
         scores: list[float] = (stack_vectors([by_id[row] for row in rows], len(vector)) @ vector).tolist()
         return scores
 
-    def best_sentences(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[SentenceMatch | None]:
-        """Return for each row its sentence with the highest cosine; None if its embedder computes none."""
+    def sentences(self, rows: Sequence[int]) -> list[SentenceSubwords | str | None]:
+        """Return the subwords of each row's sentences, or its text if it was imported before they were kept."""
         by_id = self._read(rows, "sentences")
-        return [best_sentence(by_id[row].sentences, vector) if row in by_id else None for row in rows]
+        return [by_id[row].sentences if row in by_id else None for row in rows]
 
     def _rank(self, field: str, queries: Queries, k: int, where: tuple[int, ...] | None, scorer: Scorer) -> Ranking:
         """Return the k best rows; candidates are read and scored until the others cannot be among them.
@@ -548,13 +547,3 @@ def stack_vectors(chunks: Sequence[ScoredChunk], size: int) -> npt.NDArray[np.fl
         if scored.vector is not None and len(scored.vector) == size:
             vectors[position] = scored.vector
     return vectors
-
-
-def best_sentence(sentences: SentenceVectors | None, vector: npt.NDArray[np.float32]) -> SentenceMatch | None:
-    """Return the sentence with the highest cosine, the first of equal ones; None if there is none of this size."""
-    if sentences is None or not len(sentences) or sentences.shape[1] != len(vector):
-        return None
-    cosines = sentences.astype(np.float32) @ (vector / np.float32(SENTENCE_SCALE))
-    position = int(cosines.argmax())
-    # Rounded to bytes, a vector is a little longer or shorter than 1.
-    return SentenceMatch(min(float(cosines[position]), 1.0), position)

@@ -22,7 +22,7 @@ from bunko.types import ExcerptEntry, SourceEntry
 
 if TYPE_CHECKING:
     from bunko.ingest.cluster.connection import Cluster, ModelProcesses
-    from bunko.types import SentenceVectors, Vectors
+    from bunko.types import SentenceSubwords, Vectors
 
 
 class ClusterEmbedder:
@@ -92,7 +92,7 @@ class ClusterEmbedder:
         """Return one vector per text, in order."""
         return self._embed(texts)[0]
 
-    def _embed(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceVectors]]:
+    def _embed(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceSubwords]]:
         """Return the vectors of texts, and those of their sentences if the embedder computes them."""
         cancel_count = self._cancel_count
         parts = [texts[start : start + self.request_size] for start in range(0, len(texts), self.request_size)]

@@ -20,7 +20,7 @@ from bunko.protocols import Embedder, EmbedderStats, SelfReadingSource, Source
 from bunko.types import ExcerptEntry, SourceEntry, Text
 
 if TYPE_CHECKING:
-    from bunko.types import SentenceVectors, Vectors
+    from bunko.types import SentenceSubwords, Vectors
 
 # The packages that decide about texts, terms and vectors: with another version, the same document may get others.
 _PACKAGES = ("fugashi", "pypdfium2", "PyStemmer", "PyYAML", "selectolax", "sentencepiece", "tree-sitter")
@@ -59,7 +59,7 @@ class EmbeddedTexts:
     """The vectors of some texts and of their sentences, or why there are none."""
 
     vectors: Vectors | None = None
-    sentences: Sequence[SentenceVectors] = ()
+    sentences: Sequence[SentenceSubwords] = ()
     error: EmbedderError | None = None
     too_long: int = 0
 

@@ -154,8 +154,8 @@ def search_sample(store: Store, index: Index, sample: SampleSearch) -> tuple[_Hi
     request = RankRequest(sample.query, mode="bm25" if vector is None else "hybrid", row_count=_HITS)
     with store.read_transaction():
         view = index.view([sample.tool.id])
-        # Without a noise floor: what only vectors find is compared too, however far it is from the sentence.
-        _, arms, scores, rows = rank_text(view, sample.query, vector, request, noise_floor=-1.0)
+        # Without an embedder: what only vectors find is compared too, however far it is from the sentence.
+        _, arms, scores, rows, _ = rank_text(view, None, sample.query, vector, request)
         if view.notices:  # it is away, and something else answered
             raise IndexFailure(view.notices[0].rstrip("."), hint="Nothing was switched.")
         return (

@@ -48,7 +48,7 @@ from bunko.types.tool_options import ToolOptions, is_valid_option
 from bunko.version import __version__
 
 if TYPE_CHECKING:
-    from bunko.types import SentenceVectors, Vectors
+    from bunko.types import SentenceSubwords, Vectors
 
 
 # bunko reads files of at most 20 MB by default; the line also contains the texts of the chunks.
@@ -567,7 +567,7 @@ class _PackEmbedder:
 
     def _embed_sentences(
         self, embedder: SentenceEmbedder, texts: Sequence[str]
-    ) -> tuple[Vectors, list[SentenceVectors]]:
+    ) -> tuple[Vectors, list[SentenceSubwords]]:
         """Compute all vectors: a pack has none of sentences, and an embedder that computes them costs nothing."""
         self.embedded_count += sum(text not in self._vectors for text in texts)
         return embedder.embed_sentences(texts)

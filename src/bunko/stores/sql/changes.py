@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +24,12 @@ from bunko.stores.sql.database import (
 )
 from bunko.stores.sql.totals import keep_counts, read_counts
 from bunko.text.term_codec import chunk_count, unpack_chunk_terms, unpack_terms
-from bunko.types import text_to_index
+from bunko.types import text_in_context, text_to_index
 from bunko.types.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from bunko.types import SentenceVectors
 
 _SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 _ADVANCE_GENERATION = "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE key = 'generation'"
@@ -90,22 +89,30 @@ class SqlChanges:
 
     def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
         """Yield the texts of the chunks with these ids that still exist, in any order."""
+        return self._chunk_texts(ids, text_to_index)
+
+    def _chunk_texts(
+        self, ids: Sequence[int], in_context: Callable[[str, Sequence[str], str], str]
+    ) -> Iterator[ChunkText]:
         columns = 'title, heading_path, start, "end", chunks.text, documents.text'
         for row in self._rows_by_id(columns, ids, (TEXT, TEXT, INTEGER, INTEGER, TEXT | NULL, TEXT)):
             chunk_id, document_id, ordinal, uri, title, heading_path, start, end, text, document_text = row
             with self._database.decode_values():
                 chunk_text = document_text[start:end] if text is None else text
-                full_text = text_to_index(title, decode_strings(heading_path), chunk_text)
+                full_text = in_context(title, decode_strings(heading_path), chunk_text)
             yield ChunkText(chunk_id, document_id, tiebreak_order(uri, ordinal), full_text)
 
     def chunk_sentences(self, ids: Sequence[int]) -> Iterator[ChunkSentences]:
-        """Yield the sentence vectors of the chunks with these ids that still exist, in any order."""
-        join, column = self._sentence_column()
+        """Yield the subwords of the chunks with these ids that still exist, in any order, or else their texts."""
+        join, column = self._subwords_column()
         join = f" LEFT JOIN vectors ON vectors.key = vector_key{join}"
-        columns, types = f"length(vector), {column}", (INTEGER | NULL, BLOB | NULL)
-        for chunk_id, document_id, ordinal, uri, size, blob in self._rows_by_id(columns, ids, types, join):
+        columns, types = f"vectors.key, {column}", (BLOB | NULL, BLOB | NULL)
+        found = {row[0]: row[1:] for row in self._rows_by_id(columns, ids, types, join)}
+        old = [chunk_id for chunk_id, (*_, key, blob) in found.items() if key is not None and blob is None]
+        texts = {chunk.chunk_id: chunk.text for chunk in self._chunk_texts(old, text_in_context)}
+        for chunk_id, (document_id, ordinal, uri, _, blob) in found.items():
             with self._database.decode_values():
-                sentences = _decode_sentences(blob, size)
+                sentences = texts.get(chunk_id) if blob is None else np.frombuffer(blob, np.uint16)
             yield ChunkSentences(chunk_id, document_id, tiebreak_order(uri, ordinal), sentences)
 
     def _rows_by_id(
@@ -130,7 +137,7 @@ class SqlChanges:
         return {row[0]: row[1:] for row in rows}
 
     def _chunks(self, document_ids: Sequence[int]) -> list[tuple[Any, ...]]:
-        join, column = self._sentence_column()
+        join, column = self._subwords_column()
         return self._database.rows(
             'SELECT chunks.id, document_id, ordinal, start, "end", heading_path, chunks.text, vector,'
             f" {column} FROM chunks LEFT JOIN vectors ON vectors.key = vector_key{join}"
@@ -139,11 +146,11 @@ class SqlChanges:
             types=(INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, TEXT, TEXT | NULL, BLOB | NULL, BLOB | NULL),
         )
 
-    def _sentence_column(self) -> tuple[str, str]:
-        """Return the SQL that joins the sentences of chunks, and their column; not every library has the table."""
-        if not self._database.has_table("sentences"):
+    def _subwords_column(self) -> tuple[str, str]:
+        """Return the SQL that joins the subwords of chunks, and their column; not every library has the table."""
+        if not self._database.has_table("subwords"):
             return "", "NULL"
-        return " LEFT JOIN sentences ON sentences.key = vector_key", "sentences.vectors"
+        return " LEFT JOIN subwords ON subwords.key = vector_key", "sentences"
 
     def _stored_chunks(
         self, documents: Mapping[int, tuple[Any, ...]], chunks: Sequence[tuple[Any, ...]]
@@ -165,7 +172,7 @@ class SqlChanges:
                     term_keys,
                     term_counts,
                     None if vector is None else np.frombuffer(vector, np.float32),
-                    _decode_sentences(sentences, None if vector is None else len(vector)),
+                    None if sentences is None else np.frombuffer(sentences, np.uint16),
                 )
 
     def chunk_ids(self, tool_id: int) -> list[int]:
@@ -267,10 +274,3 @@ def advance_generation(connection: Connection) -> int:
 def put_meta(connection: Connection, key: str, value: str) -> None:
     """Store a value of the library by its key."""
     connection.execute(_PUT_META, (key, value))
-
-
-def _decode_sentences(blob: bytes | None, vector_bytes: int | None) -> SentenceVectors | None:
-    """Return the vectors of a text's sentences, whose size is that of the text's own vector."""
-    if blob is None or not vector_bytes:
-        return None
-    return np.frombuffer(blob, np.int8).reshape(-1, vector_bytes // np.dtype(np.float32).itemsize)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from bunko.types import SentenceVectors
+    from bunko.types import SentenceSubwords
 
 _SELECT_LISTED = "SELECT uri, title, date, modified_ns, tags, media_type, size, first_line, last_line FROM documents"
 _LISTED_TYPES = (TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, *(INTEGER,) * 3)
@@ -102,7 +102,7 @@ class SqlDocuments:
         remove: Sequence[str] = (),
         touch: Sequence[SourceEntry] = (),
         vectors: Mapping[bytes, npt.NDArray[np.float32]] | None = None,
-        sentences: Mapping[bytes, SentenceVectors] | None = None,
+        sentences: Mapping[bytes, SentenceSubwords] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> int:
         """Write documents atomically and return the new generation; a failed entry replaces its document."""

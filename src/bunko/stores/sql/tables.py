@@ -120,8 +120,8 @@ TABLES: Mapping[str, Table] = {
         indexes={"chunks_by_document": "document_id"},
     ),
     "vectors": Table("(key BLOB PRIMARY KEY, vector PACKED NOT NULL)", ("key",), large=("vector",), tool="0"),
-    # The vectors of the sentences of texts, by the key of the text's own vector.
-    "sentences": Table("(key BLOB PRIMARY KEY, vectors PACKED NOT NULL)", ("key",), large=("vectors",), tool="0"),
+    # The subwords of the sentences of texts, by the key of the text's vector.
+    "subwords": Table("(key BLOB PRIMARY KEY, sentences PACKED NOT NULL)", ("key",), large=("sentences",), tool="0"),
     # Vectors that no chunk may use: pinned ones, of an embedder, for chunks to come, and without an embedder those that
     # chunks of the tool have used.
     "kept": Table(

@@ -73,12 +73,12 @@ def delete_unused(database: Database) -> None:
 
 
 def unused_room(database: Database) -> VectorRoom:
-    """Return how many vectors no chunk uses, and how many bytes they take with those of their sentences."""
+    """Return how many vectors no chunk uses, and how many bytes they and the subwords of their texts take."""
     unused = "WHERE key IN (SELECT key FROM vectors EXCEPT SELECT vector_key FROM chunks)"
     query = f"SELECT count(*), coalesce(sum(length(vector)), 0) FROM vectors {unused}"
     count, size = database.rows(query, types=(INTEGER, INTEGER))[0]
-    if count and database.has_table("sentences"):
-        query = f"SELECT coalesce(sum(length(vectors)), 0) FROM sentences {unused}"
+    if count and database.has_table("subwords"):
+        query = f"SELECT coalesce(sum(length(sentences)), 0) FROM subwords {unused}"
         size += database.rows(query, types=(INTEGER,))[0][0]
     return VectorRoom(count, size)
 
@@ -101,10 +101,10 @@ def _delete(
                 f"DELETE FROM vectors WHERE key IN ({placeholders(batch)}) AND {_IS_UNUSED} AND {condition}",
                 (*batch, *values),
             )
-            if connection.has_table("sentences"):
+            if connection.has_table("subwords"):
                 connection.execute(
-                    f"DELETE FROM sentences WHERE key IN ({placeholders(batch)})"
-                    " AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.key = sentences.key)",
+                    f"DELETE FROM subwords WHERE key IN ({placeholders(batch)})"
+                    " AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.key = subwords.key)",
                     batch,
                 )
             if released_by is not None:

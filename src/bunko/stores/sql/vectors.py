@@ -28,7 +28,7 @@ from bunko.types.records import EmbeddingUsage, VectorRoom
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from bunko.types import SentenceVectors
+    from bunko.types import SentenceSubwords
 
 _DOCUMENT_BATCH = 500  # documents whose vectors are in memory at a time
 _USAGE_PREFIX = "spent "  # of the keys in `meta` that hold the usage of an embedder
@@ -114,7 +114,7 @@ class SqlVectors:
         embedder: str,
         vectors: Mapping[bytes, npt.NDArray[np.float32]],
         *,
-        sentences: Mapping[bytes, SentenceVectors] | None = None,
+        sentences: Mapping[bytes, SentenceSubwords] | None = None,
         usage: Mapping[str, EmbeddingUsage] | None = None,
     ) -> None:
         """Store vectors that no chunk uses yet, and keep them from being deleted as orphans until they are unpinned."""
@@ -202,19 +202,19 @@ class SqlVectors:
 def store_vectors(
     connection: Connection,
     vectors: Mapping[bytes, npt.NDArray[np.float32]],
-    sentences: Mapping[bytes, SentenceVectors],
+    sentences: Mapping[bytes, SentenceSubwords],
     usage: Mapping[str, EmbeddingUsage],
 ) -> None:
-    """Store vectors of texts and of their sentences, and add the usage to the totals of each embedder."""
+    """Store vectors of texts and the subwords of their sentences, and add the usage to the totals of each embedder."""
     connection.executemany(
         "INSERT INTO vectors VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
         [(key, vector.astype(np.float32, copy=False).tobytes()) for key, vector in vectors.items()],
     )
     if sentences:
-        connection.ensure_table("sentences")
+        connection.ensure_table("subwords")
         connection.executemany(
-            "INSERT INTO sentences VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
-            [(key, rows.tobytes()) for key, rows in sentences.items()],
+            "INSERT INTO subwords VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
+            [(key, subwords.tobytes()) for key, subwords in sentences.items()],
         )
     for name, added in usage.items():
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (_USAGE_PREFIX + name,)).fetchone()

@@ -1,0 +1,121 @@
+"""Compare a query with the sentences of texts: as a whole, and word by word (late interaction).
+
+Each subword of a query looks for its nearest one in a sentence. What the sum of all vectors blurs, it finds: 搬入 for
+持ち込む, in a text about something else. The recipe and its constants were chosen on judged sets, see docs/quality.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bunko.types.records import SentenceMatch
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from bunko.types import SentenceSubwords, Vectors
+
+# BM25 counts words that are the same: a nearer one counts no more than this.
+_MAX_COSINE = 0.4
+# In a long query most subwords are beside the point: from so many different ones on, they count less and less.
+_FULL_SUBWORDS, _FALL = 8, 3
+_MIN_TRUST = 0.03  # below, they are not compared
+# Lengths are stored in this unit: the largest half float is 65,504.
+_LENGTH_UNIT = np.float32(1024)
+
+
+class QueryWords(NamedTuple):
+    """The different subwords of a query: their directions, how much each says, and how far they can be trusted."""
+
+    units: Vectors
+    weights: npt.NDArray[np.float32]  # the longer the vector, the more a subword says; they add up to 1
+    trust: float  # 1 for a short query, 0 for a long one
+
+    @classmethod
+    def of(cls, rows: Vectors) -> QueryWords:
+        """Return the words with these vectors."""
+        squares = np.maximum((rows * rows).sum(axis=1), 1e-9)
+        trust = min(1.0, _FULL_SUBWORDS / len(rows)) ** _FALL
+        if trust < _MIN_TRUST:
+            return cls(rows[:0], squares[:0], 0.0)
+        return cls(rows / np.sqrt(squares)[:, None], squares / squares.sum(), trust)
+
+
+def pack(ids: Sequence[npt.NDArray[np.int32]], lengths: npt.NDArray[np.float32]) -> SentenceSubwords:
+    """Return the subwords of a text's sentences and the length of each one's vector as one array.
+
+    It holds the number of sentences, how many subwords each has, the lengths as half floats, and the subwords.
+    """
+    halves = (lengths / _LENGTH_UNIT).astype(np.float16).view(np.uint16)
+    return np.concatenate([[len(ids), *map(len, ids)], halves, *ids]).astype(np.uint16)
+
+
+def is_packed(array: SentenceSubwords) -> bool:
+    """Return whether an array is what `pack` returns."""
+    count = int(array[0]) if len(array) else 0
+    lengths = array[1 : 1 + count]
+    return count > 0 and bool(lengths.all()) and 1 + 2 * count + int(lengths.sum(dtype=np.int64)) == len(array)
+
+
+def compare(
+    table: npt.NDArray[np.int8],
+    scales: npt.NDArray[np.float32],
+    words: QueryWords,
+    vector: npt.NDArray[np.float32],
+    texts: Sequence[SentenceSubwords],
+) -> list[SentenceMatch]:
+    """Return for each text its sentence nearest to the vector of a query, and how near the best one's words are."""
+    counts = [int(text[0]) for text in texts]
+    sizes = np.concatenate([text[1 : 1 + count] for text, count in zip(texts, counts, strict=True)])
+    lengths = np.concatenate([text[1 + count : 1 + 2 * count] for text, count in zip(texts, counts, strict=True)])
+    tokens = np.concatenate([text[1 + 2 * count :] for text, count in zip(texts, counts, strict=True)])
+    starts = np.cumsum(sizes, dtype=np.intp) - sizes  # of sentences among tokens
+    sentence_counts = np.array(counts)
+    firsts = np.cumsum(sentence_counts) - sentence_counts  # of texts among sentences
+    # Each subword of all texts is compared once, and its cosines are looked up.
+    column = np.zeros(len(table), np.int32)
+    column[tokens] = 1
+    distinct = np.flatnonzero(column)
+    column[distinct] = np.arange(len(distinct), dtype=np.int32)
+    columns = column[tokens]
+    rows = table[distinct].astype(np.float32)
+    products = np.vstack([words.units, vector[None]]) @ rows.T
+    dots = products[-1] * scales[distinct]
+    cosines = np.add.reduceat(dots[columns], starts) / (lengths.view(np.float16) * _LENGTH_UNIT)
+    best = np.maximum.reduceat(cosines, firsts)
+    # The first of equal ones, so that the answer does not depend on how texts are compared together.
+    hits = np.flatnonzero(cosines == best.repeat(sentence_counts))
+    positions = hits[np.searchsorted(hits, firsts)] - firsts
+    return [
+        SentenceMatch(min(cosine, 1.0), position, nearness)
+        for cosine, position, nearness in zip(
+            best.round(6).tolist(),
+            positions.tolist(),
+            _nearness(products[:-1], rows, words, columns, starts, firsts, sentence_counts),
+            strict=True,
+        )
+    ]
+
+
+def _nearness(
+    products: Vectors,
+    rows: Vectors,
+    words: QueryWords,
+    columns: npt.NDArray[np.int32],
+    starts: npt.NDArray[np.intp],
+    firsts: npt.NDArray[np.intp],
+    counts: npt.NDArray[np.intp],
+) -> list[float]:
+    """Return for each text the weighted sum of the query's best cosines, in the sentence where it is highest."""
+    if not len(products):
+        return [0.0] * len(firsts)
+    cosines = products / np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), 1e-9)
+    best = np.maximum.reduceat(cosines.take(columns, axis=1), starts, axis=1)
+    # The first sentence has the title, which all others are about too.
+    best = np.maximum(best, best[:, firsts].repeat(counts, axis=1))
+    sums = words.weights @ np.minimum(best, _MAX_COSINE)
+    nearness: list[float] = np.maximum.reduceat(sums, firsts).round(6).tolist()
+    return nearness
