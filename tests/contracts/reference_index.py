@@ -8,16 +8,17 @@ from dataclasses import replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from bunko.indexes.milvus.view import best_sentence
 from bunko.indexes.term_weights import countable_terms, idf, term_idfs
 from bunko.protocols import Store
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
-from bunko.types.records import GRAM_WEIGHT, IndexState, NearestRows, QueryTerm, Ranking, SentenceMatch, StoredChunk
+from bunko.types.records import GRAM_WEIGHT, IndexState, NearestRows, QueryTerm, Ranking, StoredChunk
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from bunko.types import SentenceSubwords
 
 
 class ReferenceView:
@@ -130,9 +131,13 @@ class ReferenceView:
         vectors = (self._chunks[row].vector for row in rows)
         return [0.0 if row_vector is None else float(row_vector @ vector) for row_vector in vectors]
 
-    def best_sentences(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[SentenceMatch | None]:
-        """Return for each row its sentence with the highest cosine; None if its embedder computes none."""
-        return [best_sentence(self._chunks[row].sentences, vector) for row in rows]
+    def sentences(self, rows: Sequence[int]) -> list[SentenceSubwords | str | None]:
+        """Return the subwords of each row's sentences, or its text if it was imported before they were kept."""
+        chunks = [self._chunks[row] for row in rows]
+        return [
+            chunk.sentences if chunk.sentences is not None or chunk.vector is None else chunk.text.replace("\n\n", "\n")
+            for chunk in chunks
+        ]
 
     def _rows_of(self, where: tuple[int, ...] | None) -> list[int]:
         """Return the rows of some documents, or all."""

@@ -20,6 +20,7 @@ from bunko.embedders.embed import embed_and_check
 from bunko.errors import EmbedderError
 from bunko.runtime.packages import find_package
 from bunko.text.bridge import TABLE_PATH as BRIDGE
+from bunko.text.sentences import passage_ranges
 from bunko.text.subwords import MODEL_PATH as PIECES
 
 # What docs/model.md says about the model was measured with these files.
@@ -245,20 +246,56 @@ def test_a_translation_is_far_nearer_than_an_unrelated_sentence(size: int) -> No
     assert np.quantile(unrelated, 0.99) < np.quantile(np.diag(near), 0.1)
 
 
-def test_the_sentences_of_a_text_have_vectors_of_their_own_at_no_other_vector_for_the_text() -> None:
+def test_a_query_is_compared_with_each_sentence_of_a_text() -> None:
     embedder = static.build()
     text = (
         "京都の寺と庭を一日かけて歩いて回りました。" + "The database is backed up every night at two. " * 3 + "終わり。"
     )
     vectors, sentences = embedder.embed_sentences([text, "犬", ""])
     assert np.array_equal(vectors, embedder.embed([text, "犬", ""]))
-    assert [rows.shape for rows in sentences] == [(5, 256), (1, 256), (1, 256)]
-    assert all(rows.dtype == np.int8 for rows in sentences)
-    lengths = np.linalg.norm(np.concatenate(sentences).astype(np.float32) / 127, axis=1)
-    assert lengths == pytest.approx([1, 1, 1, 1, 1, 1, 0], abs=0.03)  # an empty text says nothing
-    query = embedder.embed(["When are backups of the database made?"], query=True)[0]
-    assert int((sentences[0] @ query).argmax()) in (1, 2, 3)
-    assert float((sentences[0] @ query).max()) / 127 > float(vectors[0] @ query)
+    assert [int(packed[0]) for packed in sentences] == [5, 1, 1]
+    query = "When are backups of the database made?"
+    vector = embedder.embed([query], query=True)[0]
+    (found, other, empty), trust = embedder.compare(query, vector, sentences)
+    assert (found.position, trust) == (1, 1.0)  # the first of three that are the same
+    assert found.cosine > float(vectors[0] @ vector)
+    assert found.nearness > other.nearness
+    assert empty.cosine == 0  # an empty text says nothing
+    parts = embedder.embed([text[start:end] for start, end in passage_ranges(text)])
+    assert found.cosine == pytest.approx(float((parts @ vector).max()), abs=1e-3)
+
+
+def test_a_word_counts_by_its_nearest_one_in_a_sentence_whatever_else_the_text_says() -> None:
+    embedder = static.build()
+    texts = [
+        "会議は月曜日です。花に水をやる係を決めます。次の掃除は来週で、鍵は管理人が持っています。車は裏に停めます。",
+        "会議は月曜日です。花に水をやる係を決めます。次の掃除は来週で、鍵は管理人が持っています。",
+    ]
+    query = "駐車場 自動車"
+    vector = embedder.embed([query], query=True)[0]
+    matches, _ = embedder.compare(query, vector, embedder.embed_sentences(texts)[1])
+    assert matches[0].nearness > matches[1].nearness + 0.1
+    assert all(match.nearness <= 0.4 for match in matches)  # the same word counts no more than a near one
+
+
+def test_a_text_that_is_split_again_compares_as_before() -> None:
+    embedder = static.build()
+    texts = ["京都の寺。庭を歩く。", "The database is backed up at two. Then the disks are checked.", "犬"]
+    vector = embedder.embed(["backup"], query=True)[0]
+    packed = embedder.embed_sentences(texts)[1]
+    assert embedder.compare("backup", vector, [texts[0], packed[1], texts[2]]) == embedder.compare(
+        "backup", vector, packed
+    )
+    assert embedder.compare("backup", vector, []) == ([], 0.0)
+
+
+def test_the_words_of_a_long_query_are_not_compared() -> None:
+    embedder = static.build()
+    query = "昨日から何度も試しているのですが、会社の端末で印刷しようとすると毎回途中で止まり、用紙も残っています。"
+    vector = embedder.embed([query], query=True)[0]
+    [match], trust = embedder.compare(query, vector, ["印刷が止まる時は用紙を入れ直します。"])
+    assert (match.nearness, trust) == (0.0, 0.0)
+    assert match.cosine > 0
 
 
 @pytest.mark.parametrize("unknown", ["ไทยภาษา", "안녕하세요 세계.", "────────────────────────", "👍👍👍"])
@@ -266,10 +303,11 @@ def test_the_sentences_of_a_text_have_vectors_of_their_own_at_no_other_vector_fo
 def test_a_sentence_of_characters_that_the_model_does_not_know_is_near_to_nothing(size: int, unknown: str) -> None:
     embedder = static.build(size)
     text = f"京都の寺と庭を一日かけて歩いて回りました。\n\n{unknown}"
-    [sentences] = embedder.embed_sentences([text])[1]
-    queries = embedder.embed(["😀", "สวัสดี", "감사합니다", "京都の寺"], query=True)
-    assert not (sentences[-1] @ queries.T).any()
-    assert (sentences[0] @ queries[-1]) / 127 > 0.3
+    for query in ("😀", "สวัสดี", "감사합니다", "京都の寺"):
+        vector = embedder.embed([query], query=True)[0]
+        of_text, of_unknown = embedder.compare(query, vector, [text, unknown])[0]
+        assert of_unknown.cosine == 0
+        assert (of_text.cosine > 0.3) == (query == "京都の寺")
 
 
 @given(st.lists(st.text(max_size=700), max_size=4))

@@ -73,7 +73,7 @@ def test_what_came_after_the_file_is_replayed_and_what_went_is_gone(store: Sqlit
         lambda data: data[:100] + b"\xff" * 50 + data[150:],
         lambda data: data[:-2000] + b"\xff" * 1000 + data[-1000:],
         lambda data: data + b"more",
-        lambda data: data.replace(b'"format": 3', b'"format": 9'),
+        lambda data: data.replace(b'"format": 4', b'"format": 9'),
     ],
     ids=["empty", "cut off", "no magic", "header", "content", "too long", "other version"],
 )

@@ -215,7 +215,7 @@ def test_a_library_of_the_first_schema_gets_the_tables_for_tokens_and_changes(
     store.tools.put(Tool("notes"))
     store.close()
     complete = tables(postgres, server.schema)
-    dropped = ("tokens", "audit", "outbox", "domains", "sentences", "redated", "index_frequencies", "index_statistics")
+    dropped = ("tokens", "audit", "outbox", "domains", "subwords", "redated", "index_frequencies", "index_statistics")
     postgres.execute(";".join(f"DROP TABLE {server.schema}.{table}" for table in dropped))
     postgres.execute(f"DROP INDEX {server.schema}.chunks_by_vector")
     # As it was: one for each tool, and not for each copy of it.

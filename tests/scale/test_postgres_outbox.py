@@ -16,7 +16,7 @@ pytestmark = pytest.mark.scale
 def test_an_older_library_gets_the_tables_for_chat_bots(postgres: PostgresServer, tmp_path: Path) -> None:
     server = postgres.new_library()
     stores.build("postgres", tmp_path / "library.db", server).close()
-    later = ("outbox", "domains", "sentences")
+    later = ("outbox", "domains", "subwords")
     postgres.execute(";".join(f"DROP TABLE {server.schema}.{table}" for table in later))
     postgres.execute(f"UPDATE {server.schema}.meta SET value = '3' WHERE key = 'schema'")
     store = stores.build("postgres", tmp_path / "library.db", server)

@@ -28,6 +28,7 @@ HELPER_MODULES = frozenset(
         "long_texts",
         "model_embedder",
         "names",
+        "nearest_words",
         "provider",
         "query_cache",
         "remote",

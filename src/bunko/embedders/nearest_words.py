@@ -38,7 +38,7 @@ class QueryWords(NamedTuple):
     def of(cls, rows: Vectors) -> QueryWords:
         """Return the words with these vectors."""
         squares = np.maximum((rows * rows).sum(axis=1), 1e-9)
-        trust = min(1.0, _FULL_SUBWORDS / len(rows)) ** _FALL
+        trust = min(1.0, _FULL_SUBWORDS / len(rows)) ** _FALL if len(rows) else 0.0
         if trust < _MIN_TRUST:
             return cls(rows[:0], squares[:0], 0.0)
         return cls(rows / np.sqrt(squares)[:, None], squares / squares.sum(), trust)
@@ -53,13 +53,6 @@ def pack(ids: Sequence[npt.NDArray[np.int32]], lengths: npt.NDArray[np.float32])
     return np.concatenate([[len(ids), *map(len, ids)], halves, *ids]).astype(np.uint16)
 
 
-def is_packed(array: SentenceSubwords) -> bool:
-    """Return whether an array is what `pack` returns."""
-    count = int(array[0]) if len(array) else 0
-    lengths = array[1 : 1 + count]
-    return count > 0 and bool(lengths.all()) and 1 + 2 * count + int(lengths.sum(dtype=np.int64)) == len(array)
-
-
 def compare(
     table: npt.NDArray[np.int8],
     scales: npt.NDArray[np.float32],
@@ -72,8 +65,10 @@ def compare(
     sizes = np.concatenate([text[1 : 1 + count] for text, count in zip(texts, counts, strict=True)])
     lengths = np.concatenate([text[1 + count : 1 + 2 * count] for text, count in zip(texts, counts, strict=True)])
     tokens = np.concatenate([text[1 + 2 * count :] for text, count in zip(texts, counts, strict=True)])
-    starts = np.cumsum(sizes, dtype=np.intp) - sizes  # of sentences among tokens
     sentence_counts = np.array(counts)
+    if not (sentence_counts.all() and sizes.all() and int(sizes.sum(dtype=np.intp)) == len(tokens)):
+        raise ValueError("their counts do not fit together")
+    starts = np.cumsum(sizes, dtype=np.intp) - sizes  # of sentences among tokens
     firsts = np.cumsum(sentence_counts) - sentence_counts  # of texts among sentences
     # Each subword of all texts is compared once, and its cosines are looked up.
     column = np.zeros(len(table), np.int32)

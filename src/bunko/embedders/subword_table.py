@@ -103,7 +103,8 @@ class Static:
         unsplit = [text for text in texts if isinstance(text, str)]
         split = iter(self.embed_sentences(unsplit)[1])
         packed = [next(split) if isinstance(text, str) else text for text in texts]
-        words = QueryWords.of(self._subword_rows(np.unique(self._split_query(query))))
+        ids = np.unique(self._split_query(query))
+        words = QueryWords.of(self._subword_rows(ids[ids != _UNKNOWN_SUBWORDS]))
         return compare(self._rows, self._scales, words, vector, packed), words.trust
 
     def _split_query(self, text: str) -> npt.NDArray[np.int32]:

@@ -67,10 +67,15 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class SentenceEmbedder(Embedder, Protocol):
-    """An embedder that compares a query with the sentences of a text too, by the subwords that it splits them into."""
+    """An embedder that splits texts into sentences too, at no extra cost."""
 
     def embed_sentences(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceSubwords]]:
         """Return one vector per text, the same as `embed` returns, and the subwords of the sentences of each text."""
+
+
+@runtime_checkable
+class SentenceReader(SentenceEmbedder, Protocol):
+    """An embedder that compares a query with the sentences of texts."""
 
     def compare(
         self, query: str, vector: npt.NDArray[np.float32], texts: Sequence[SentenceSubwords | str]

@@ -54,6 +54,7 @@ class FusedScores(NamedTuple):
     semantic: Mapping[int, float]  # the similarities of the rows that vectors found
     final: Mapping[int, float]
     similar: Mapping[int, float] = MappingProxyType({})  # the similarities of all rows whose final score has one
+    lost: Mapping[int, float] = MappingProxyType({})  # what is taken from each similarity for words that are not near
     reading: CloseReading = CloseReading(MappingProxyType({}))
 
 

@@ -151,19 +151,21 @@ def _fusion_parts(
             {"vector": (semantic[row], semantic[row], 1.0)}, scores, 1.0, row
         ), "semantic"
     options = request.options
+    ranked = {row: fusion.take_away(cosine, scores.lost.get(row, 0.0)) for row, cosine in semantic.items()}
     if options.fusion == "rrf":
-        ranks = [("bm25", lexical, _ranks(arms.lexical)), ("vector", semantic, _ranks(arms.semantic))]
+        by_meaning = sorted(ranked, key=ranked.__getitem__, reverse=True)
+        ranks = [("bm25", lexical, _ranks(arms.lexical.rows)), ("vector", semantic, _ranks(by_meaning))]
         return partial(_reciprocal_parts, ranks, options.rrf_k), "rrf"
     if options.vector_weight is not None:
-        normalised = fusion.normalise_scores(lexical), fusion.normalise_scores(semantic)
+        normalised = fusion.normalise_scores(lexical), fusion.normalise_scores(ranked)
         return partial(_weighted_parts, scores, normalised, options.vector_weight), "cc"
     weights = adaptive_weights(view, analysis, request, lexical, arms.nearest)
     assert weights is not None
     return partial(_adaptive_parts, scores, weights, arms.nearest.mean), "adaptive"
 
 
-def _ranks(ranking: Ranking) -> dict[int, int]:
-    return {row: rank for rank, row in enumerate(ranking.rows, 1)}
+def _ranks(rows: Sequence[int]) -> dict[int, int]:
+    return {row: rank for rank, row in enumerate(rows, 1)}
 
 
 def _reciprocal_parts(arms: Sequence[tuple[str, Mapping[int, float], Mapping[int, int]]], k: float, row: int) -> _Parts:
@@ -198,10 +200,10 @@ def _semantic_parts(scores: FusedScores, row: int) -> _Parts:
 
 
 def _with_near_words(parts: _Parts, scores: FusedScores, weight: float, row: int) -> _Parts:
-    """Return parts with what the words of the query have added or taken away, if they were compared."""
-    points = scores.final[row] - sum(value * its_weight for _, value, its_weight in parts.values())
-    if not scores.reading.trust:
+    """Return parts with what was taken away because words of the query have no near ones."""
+    if not scores.lost.get(row):
         return parts
+    points = scores.final[row] - sum(value * its_weight for _, value, its_weight in parts.values())
     match = scores.reading.matches.get(row)
     return parts | {"words": (match.nearness if match else 0.0, points / weight, weight)}
 

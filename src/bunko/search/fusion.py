@@ -72,8 +72,13 @@ def adaptive_combination(
     for key, cosine in vector.items():  # as `vector_points`, without a call for each row
         vector_score = vector_factor * (cosine - mean)
         score = scores.get(key, 0.0) + (0.0 if vector_score < 0 else weight if vector_score > weight else vector_score)
-        scores[key] = max(score + vector_factor * lost.get(key, 0.0), 0.0)
+        scores[key] = take_away(score, vector_factor * lost.get(key, 0.0))
     return scores
+
+
+def take_away(score: float, lost: float) -> float:
+    """Return a score with the negative points that it has lost, but never more than half of it."""
+    return score + max(lost, -abs(score) / 2)
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Sequence[K]], k: float = 60) -> dict[K, float]:

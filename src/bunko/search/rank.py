@@ -220,8 +220,9 @@ def fuse(
         similar = {row: score for row, score in similar.items() if row in found or row in lexical}
     lost = lost_points(reading, options.nearest_words, nearest.spread)
     fewest = min(lost.values(), default=0.0)
-    final = combine(found, similar, {row: lost.get(row, fewest) for row in similar})
-    return FusedScores(lexical, {row: similar[row] for row in found}, final, similar, reading)
+    lost = {row: lost.get(row, fewest) for row in similar}
+    final = combine(found, similar, lost)
+    return FusedScores(lexical, {row: similar[row] for row in found}, final, similar, lost, reading)
 
 
 def _combine(
@@ -236,7 +237,7 @@ def _combine(
     """Fuse the scores by words with the similarities of the rows that vectors found, less what each has lost."""
     if weights is not None:
         return fusion.adaptive_combination(similar, lexical, weights, mean=nearest.mean, lost=lost)
-    semantic = {row: max(similar[row] + lost.get(row, 0.0), 0.0) for row in found}
+    semantic = {row: fusion.take_away(similar[row], lost.get(row, 0.0)) for row in found}
     options = request.options
     if request.mode == "semantic":
         return semantic

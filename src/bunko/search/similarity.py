@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from bunko.protocols import DamagedIndex, Embedder, IndexView, SentenceEmbedder
+from bunko.protocols import DamagedIndex, Embedder, IndexView, SentenceReader
 from bunko.types.records import SentenceMatch
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def read_closely(
     rows: Sequence[int],
 ) -> CloseReading:
     """Compare a query with the sentences of rows."""
-    if vector is None or not isinstance(embedder, SentenceEmbedder):
+    if vector is None or not isinstance(embedder, SentenceReader):
         return CloseReading({})
     sentences = {row: text for row, text in zip(rows, view.sentences(rows), strict=True) if text is not None}
     try:

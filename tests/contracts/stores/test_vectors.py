@@ -88,29 +88,32 @@ def test_what_a_chunk_has_stays_when_it_is_released(store: Store) -> None:
     assert store.vectors.missing([b"1"]) == set()
 
 
-def test_the_vectors_of_sentences_are_kept_with_that_of_their_text(store: Store) -> None:
+def test_the_subwords_of_sentences_are_kept_with_the_vector_of_their_text(store: Store) -> None:
     tool = store.tools.put(Tool("docs"))
-    rows = np.array([[1, 2], [3, -4], [127, 0]], np.int8)
+    subwords = np.array([1, 2, 47_999], np.uint16)
     store.documents.write(tool.id, upsert=[prepared("none.md", "x")])
     [bare] = store.changes.chunks_since(tool.id, 0)
     assert [chunk.sentences for chunk in store.changes.chunk_sentences([bare.chunk_id])] == [None]
     store.documents.write(tool.id, remove=["none.md"])
     document = replace(prepared("a.md", "x", "y"), vector_keys=[b"1", b"2"])
     vectors = {b"1": vector(1), b"2": vector(2)}
-    store.documents.write(tool.id, upsert=[document], vectors=vectors, sentences={b"1": rows})
+    store.documents.write(tool.id, upsert=[document], vectors=vectors, sentences={b"1": subwords})
     with_sentences, without = store.changes.chunks_since(tool.id, 0)
     assert with_sentences.sentences is not None
-    assert with_sentences.sentences.tolist() == rows.tolist()
+    assert with_sentences.sentences.tolist() == subwords.tolist()
     assert without.sentences is None
     ids = [with_sentences.chunk_id, without.chunk_id]
     found = {chunk.chunk_id: chunk.sentences for chunk in store.changes.chunk_sentences(ids)}
-    assert [None if one is None else one.tolist() for one in map(found.get, ids)] == [rows.tolist(), None]
-    store.vectors.pin(tool.id, "a", {b"3": vector(3)}, sentences={b"3": rows[:1]})
+    with_subwords, text = map(found.get, ids)
+    assert isinstance(with_subwords, np.ndarray)
+    assert with_subwords.tolist() == subwords.tolist()
+    assert text == "title of a.md\ny"  # as it was embedded before subwords were kept
+    store.vectors.pin(tool.id, "a", {b"3": vector(3)}, sentences={b"3": subwords[:1]})
     store.documents.write(tool.id, remove=["a.md"])
     store.vectors.delete_orphans()
     store.documents.write(tool.id, upsert=[replace(prepared("b.md", "x", "y"), vector_keys=[b"1", b"3"])])
     kept = {chunk.chunk_id: chunk.sentences for chunk in store.changes.chunks_since(tool.id, 0)}
-    assert [None if one is None else one.tolist() for one in kept.values()] == [None, rows[:1].tolist()]
+    assert [None if one is None else one.tolist() for one in kept.values()] == [None, subwords[:1].tolist()]
 
 
 def test_what_was_spent_adds_up_for_each_embedder(store: Store) -> None:

@@ -93,7 +93,7 @@ class ClusterEmbedder:
         return self._embed(texts)[0]
 
     def _embed(self, texts: Sequence[str]) -> tuple[Vectors, list[SentenceSubwords]]:
-        """Return the vectors of texts, and those of their sentences if the embedder computes them."""
+        """Return the vectors of texts, and the subwords of their sentences if the embedder splits them."""
         cancel_count = self._cancel_count
         parts = [texts[start : start + self.request_size] for start in range(0, len(texts), self.request_size)]
         references = [self._submit(EmbedTask(self._pickled, self.name, part)) for part in parts]

@@ -568,6 +568,6 @@ class _PackEmbedder:
     def _embed_sentences(
         self, embedder: SentenceEmbedder, texts: Sequence[str]
     ) -> tuple[Vectors, list[SentenceSubwords]]:
-        """Compute all vectors: a pack has none of sentences, and an embedder that computes them costs nothing."""
+        """Compute all vectors: a pack does not have the subwords of sentences, and their embedder costs nothing."""
         self.embedded_count += sum(text not in self._vectors for text in texts)
         return embedder.embed_sentences(texts)

@@ -15,7 +15,7 @@ from bunko.stores.postgres.connection import PgConnection, key_expression
 from bunko.stores.postgres.errors import BUSY_SECONDS
 from bunko.stores.sql.tables import TABLES, VECTOR_INDEX
 
-VERSION = 6
+VERSION = 7
 SELECT_VERSION = "SELECT value FROM meta WHERE key = 'schema'"
 _OTHER_SCHEMA_HINT = "Name another schema with storage.schema; bunko creates it."
 
@@ -56,8 +56,9 @@ MIGRATIONS: dict[int, Callable[[PgConnection], object]] = {
     1: lambda connection: connection.execute(table_statements("tokens", "audit")),
     2: _add_copy_tables,
     3: lambda connection: connection.execute(table_statements("outbox", "domains")),
-    4: lambda connection: connection.execute(table_statements("sentences")),
+    4: lambda connection: None,  # a table that the last one drops
     5: lambda connection: connection.execute(VECTOR_INDEX),
+    6: lambda connection: connection.execute(f"DROP TABLE IF EXISTS sentences;{table_statements('subwords')}"),
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from bunko.errors import LibraryDamaged, rebuild_hint
 from bunko.stores.sql.tables import TABLES, VECTOR_INDEX
 
-VERSION = 3
+VERSION = 4
 APPLICATION_ID = 0x62756E6B  # "bunk", so that `file` and bunko can tell a library from any other database
 
 _TYPES = {"ID": "INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT": "INTEGER", "NAME": "TEXT", "PACKED": "BLOB"}
@@ -34,6 +34,8 @@ SCRIPTS = tuple(map(_create_table, _REQUIRED))
 # What only some libraries have is created with its first row.
 OPTIONAL_SCRIPTS = {name: _create_table(name, if_missing="IF NOT EXISTS ") for name in TABLES if name not in _REQUIRED}
 OPTIONAL_SCRIPTS["chunks_by_vector"] = VECTOR_INDEX
+# What only libraries of older versions have: a vector for each sentence, which took eight times the room of its words.
+_DROPPED_SCRIPTS = ("CREATE TABLE sentences (key BLOB PRIMARY KEY, vectors BLOB NOT NULL)",)
 
 
 def _add_line_ranges(connection: sqlite3.Connection) -> None:
@@ -48,8 +50,17 @@ def _add_pages_and_answers(connection: sqlite3.Connection) -> None:
     connection.execute(_create_table("answers"))
 
 
+def _drop_sentence_vectors(connection: sqlite3.Connection) -> None:
+    """Drop the vectors of sentences: a search compares their subwords."""
+    connection.execute("DROP TABLE IF EXISTS sentences")
+
+
 # From version n to n + 1, each in one transaction that also updates the version.
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _add_line_ranges, 2: _add_pages_and_answers}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
+    1: _add_line_ranges,
+    2: _add_pages_and_answers,
+    3: _drop_sentence_vectors,
+}
 
 
 def create_schema(connection: sqlite3.Connection) -> None:
@@ -110,13 +121,15 @@ def check_schema(path: Path, connection: sqlite3.Connection, *, is_complete: boo
 
     A library of an older version is not complete: it may lack tables and columns, but has nothing else.
     """
-    required, optional = _expected_objects()
+    required, optional, dropped = _expected_objects()
     missing = set(required)
     for *texts, sql in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
         kind, name, table = map(str, texts)
         if _is_internal(kind, name, sql):
             continue
         expected = required.get((kind, name)) or optional.get((kind, name))
+        if expected is None and not is_complete:
+            expected = dropped.get((kind, name))
         if expected is None:
             # Without its name, which assistants would read and a stranger may have chosen.
             thing = f"a {kind}" if kind in ("table", "trigger", "view") else "an index"
@@ -144,18 +157,17 @@ def _is_internal(kind: str, name: str, sql: str | None) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _expected_objects() -> tuple[dict[tuple[str, str], _Definition], dict[tuple[str, str], _Definition]]:
-    """Return the definitions that a library has, and those that it may have, by kind and name."""
-    required, optional = (
+def _expected_objects() -> tuple[dict[tuple[str, str], _Definition], ...]:
+    """Return the definitions that a library has, that it may have, and that an older one had, by kind and name."""
+    return tuple(
         dict(
             definition
             for script in scripts
             for statement in _COMMENT.sub("", script).split(";")
             if (definition := _parse_statement(statement)) is not None
         )
-        for scripts in (SCRIPTS, OPTIONAL_SCRIPTS.values())
+        for scripts in (SCRIPTS, OPTIONAL_SCRIPTS.values(), _DROPPED_SCRIPTS)
     )
-    return required, optional
 
 
 def _parse_statement(sql: str) -> tuple[tuple[str, str], _Definition] | None:
