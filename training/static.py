@@ -1,7 +1,7 @@
 """Train a table of token vectors with learned weights.
 
 usage: python training/static.py OUT --tokenizer PIECES --pairs FILE… [--judged FILE] [--minutes N] [options]
-needs: torch with a GPU, sentencepiece, zstandard, numpy.
+needs: torch with a GPU, sentencepiece, zstandard, numpy. With --device cpu --steps N, two runs give the same bytes.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def train(groups: list[Group], tokenizer: Tokenizer, options: argparse.Namespace
     rng = np.random.RandomState(options.seed)
     long_rows = [(group.b.lengths >= LONG).nonzero().squeeze(1) for group in groups]
     start, step, last_loss = time.time(), 0, 0.0
-    while (progress := (time.time() - start) / (60 * options.minutes)) < 1:
+    while (progress := step / options.steps if options.steps else (time.time() - start) / (60 * options.minutes)) < 1:
         group_index = rng.choice(len(groups), p=group_weights / group_weights.sum())
         group = groups[group_index]
         if rng.rand() < options.crops and len(long_rows[group_index]) > ENOUGH:
@@ -160,8 +160,8 @@ def quantize(table: np.ndarray, max_shift: int = 4) -> tuple[np.ndarray, np.ndar
     return rows, shifts
 
 
-def main() -> None:
-    """Train once, or once per trial; the last table is saved."""
+def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options of a command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
     parser.add_argument("--tokenizer", type=Path, required=True)
@@ -169,6 +169,8 @@ def main() -> None:
     parser.add_argument("--everyday", type=Path, nargs="*", default=[], help="pairs in groups of their own")
     parser.add_argument("--judged", type=Path)
     parser.add_argument("--minutes", type=float, default=3)
+    parser.add_argument("--steps", type=int, help="stop after this many steps, not after a time")
+    parser.add_argument("--device", default="cuda")
     parser.add_argument("--batch", type=int, default=8192)
     parser.add_argument("--rate", type=float, default=2e-2)
     parser.add_argument("--scale", type=float, default=20)
@@ -180,11 +182,20 @@ def main() -> None:
     parser.add_argument("--everyday-weight", type=float, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--trials", nargs="*", default=[], help="further runs: batch=4096,drop=0.3")
-    options = parser.parse_args()
-    device = "cuda"
+    return parser.parse_args(arguments)
+
+
+def main(options: argparse.Namespace) -> None:
+    """Train once, or once per trial; the last table is saved."""
+    device = options.device
+    if device == "cpu":
+        torch.set_num_threads(1)  # sums in one order
+        torch.use_deterministic_algorithms(True)
     start = time.time()
     tokenizer = Tokenizer(options.tokenizer)
     groups = load(options.pairs, tokenizer, device, options.everyday)
+    if not groups:
+        raise SystemExit("No kind of pairs has enough of them: see MIN_GROUP_PAIRS in training/data.py.")
     print(f"{time.time() - start:.0f} s,", {group.name: len(group) for group in groups}, flush=True)
     sets = load_sets(options.judged) if options.judged else {}
     for trial in options.trials or [""]:
@@ -205,4 +216,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(parse_options())

@@ -31,7 +31,7 @@ _BORDER = "\u241f"
 _JAPANESE = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u9fff]+")
 
 
-def main(out: Path, paths: list[Path]) -> None:
+def main(out: Path, paths: list[Path], vocabulary: int = VOCABULARY) -> None:
     """Train and save the tokenizer."""
     sentences = [
         mark_borders(space_words(" ".join(text[:MAX_TEXT_CHARS].split())))
@@ -43,7 +43,7 @@ def main(out: Path, paths: list[Path]) -> None:
         sentence_iterator=iter(sentences),
         model_writer=model,
         model_type="unigram",
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary,
         character_coverage=0.9998,
         normalization_rule_name="nmt_nfkc_cf",
         add_dummy_prefix=False,

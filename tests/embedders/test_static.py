@@ -19,13 +19,19 @@ from bunko.embedders import static, subword_table
 from bunko.embedders.embed import embed_and_check
 from bunko.errors import EmbedderError
 from bunko.runtime.packages import find_package
+from bunko.text.analyzer import CORRECTIONS_PATH as LOANWORDS
 from bunko.text.bridge import TABLE_PATH as BRIDGE
 from bunko.text.sentences import passage_ranges
+from bunko.text.stopwords import WEIGHTS_PATH as LIGHT_WORDS
 from bunko.text.subwords import MODEL_PATH as PIECES
+from bunko.text.subwords import PIECES_PATH as SORTED_PIECES
 
 # What docs/model.md says about the model was measured with these files.
 SHIPPED = {
     PIECES: "0051fe9a40134ba2bc310ac4c3cf98f60a6d0350fd9558f898ad7b68946adbd0",
+    SORTED_PIECES: "f84df7b11560dd71c8b269c268041d4a6ebd2cbe527e7cfacf0f44ae32a14e78",
+    LIGHT_WORDS: "2835ea4119d59c762b28d2ee03ff3cf07eee5a89d72693a90d81bb188078c313",
+    LOANWORDS: "0a86657363d9d67cfd1aa1fdbfb0438d829e50a5c1de5bd1659b9ae93a46b7d7",
     BRIDGE: "53c41b27acb879d49fe12073fe17f07992316cc506204d9070d08a7318a68a15",
     subword_table.TABLE: "2ca390116752773abaabb9b2f8b098c7640add148c220a60d0a00811c0b19f07",
 }

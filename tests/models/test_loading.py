@@ -53,6 +53,23 @@ def test_a_question_asked_twice_is_embedded_once(make: Maker) -> None:
     assert embedder.stats.calls == 1
 
 
+def test_a_program_that_ends_while_a_model_is_freed_ends_well(make: Maker) -> None:
+    # The thread that looks for idle models holds the last reference, and many tensors take a while to free.
+    code = f"""
+import threading, torch
+from bunko.embedders import transformers
+is_ending = threading.Event()
+transformers._memory_in_use = lambda: float(not is_ending.wait())
+embedder = transformers.build(model={str(make())!r}, device="cpu")
+embedder.embed(["cat"])
+embedder._loaded_model.more = [torch.zeros(1) for _ in range(200_000)]
+del embedder
+is_ending.set()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_model_that_nobody_uses_is_unloaded_and_loaded_again(make: Maker) -> None:
     embedder = build_model(make(), idle=0.01)
     before = embedder.embed(["cat"])
@@ -76,9 +93,10 @@ def test_a_model_is_unloaded_soon_where_memory_is_scarce(make: Maker) -> None:
 def test_an_embedder_that_is_thrown_away_leaves_no_thread_behind(make: Maker) -> None:
     embedder = build_model(make(), threshold=1.0)
     embedder.embed(["cat"])
-    wake = embedder._wake
+    watch = embedder._idle_watch
+    assert watch is not None
     del embedder
-    wake.set()
+    watch.wake.set()
     for thread in unload_threads():
         thread.join(timeout=60)
     assert not unload_threads()

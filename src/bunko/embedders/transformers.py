@@ -5,6 +5,8 @@ The model is loaded at first use, and unloaded when it is idle or memory is low.
 
 from __future__ import annotations
 
+import atexit
+import threading
 import weakref
 from collections.abc import Sequence
 from functools import partial
@@ -39,6 +41,7 @@ _PACKAGES = ("torch", "transformers", "psutil")
 # two batches, and loading takes longer than this.
 _LOW_MEMORY_IDLE_SECONDS = 5.0
 MEMORY_CHECK_SECONDS = 30.0  # seconds between two memory checks while a model is idle
+_LONGEST_END_SECONDS = 10.0
 
 
 class Transformers(ModelEmbedder):
@@ -65,7 +68,7 @@ class Transformers(ModelEmbedder):
         self._loaded_model: LoadedModel | None = None
         self._load_count = 0
         self._last_used = 0.0
-        self._wake = Event()
+        self._idle_watch: _IdleWatch | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process loads the model anew.
@@ -119,7 +122,7 @@ class Transformers(ModelEmbedder):
             if self._loaded_model is None:
                 return
             self._loaded_model = None
-            self._wake.set()
+            self._wake_watch()
             release_memory()
         _log().debug("Unloaded %s", self.label)
 
@@ -138,7 +141,7 @@ class Transformers(ModelEmbedder):
             )
         finally:
             self._last_used = monotonic()
-            self._wake.set()
+            self._wake_watch()
             self._report_long(self.stats.too_long - known_long)
 
     def _report_long(self, count: int) -> None:
@@ -174,9 +177,8 @@ class Transformers(ModelEmbedder):
             )
             self._last_used = monotonic()
             self._load_count += 1
-            self._wake = Event()
-            thread_args = (weakref.ref(self), self._wake, self._load_count)
-            Thread(target=_unload_when_idle, args=thread_args, name="bunko-unload", daemon=True).start()
+            self._idle_watch = _IdleWatch(self, self._load_count)
+            self._idle_watch.start()
         return self._loaded_model
 
     def _read_checkpoint(self) -> Checkpoint:
@@ -184,6 +186,10 @@ class Transformers(ModelEmbedder):
 
     def _count_call(self) -> None:
         self.stats.calls += 1
+
+    def _wake_watch(self) -> None:
+        if self._idle_watch is not None:
+            self._idle_watch.wake.set()
 
     def _unload_if_idle(self, load_number: int) -> float | None:
         """Unload the model if it is idle; return the seconds until the next check, None if it is unloaded."""
@@ -200,15 +206,37 @@ class Transformers(ModelEmbedder):
             return min(remaining, MEMORY_CHECK_SECONDS)
 
 
-def _unload_when_idle(ref: weakref.ref[Transformers], wake: Event, load_number: int) -> None:
-    """Wait until a loaded model is idle and unload it; holds no reference that keeps the embedder alive."""
-    while (embedder := ref()) is not None:
-        seconds = embedder._unload_if_idle(load_number)
-        del embedder
-        if seconds is None:
-            return
-        wake.wait(seconds)
-        wake.clear()
+class _IdleWatch(Thread):
+    """Waits until a loaded model is idle and unloads it; while it waits, it does not keep the embedder alive."""
+
+    def __init__(self, embedder: Transformers, load_number: int) -> None:
+        super().__init__(name="bunko-unload", daemon=True)
+        self._embedder, self._load_number = weakref.ref(embedder), load_number
+        self.wake = Event()
+        self._is_ending = False
+
+    def run(self) -> None:
+        while not self._is_ending and (embedder := self._embedder()) is not None:
+            seconds = embedder._unload_if_idle(self._load_number)
+            del embedder
+            if seconds is None:
+                return
+            self.wake.wait(seconds)
+            self.wake.clear()
+
+    def end(self) -> None:
+        """End the thread, and wait for it, but not for ever: others may hold its embedder."""
+        self._is_ending = True
+        self.wake.set()
+        self.join(_LONGEST_END_SECONDS)
+
+
+@atexit.register
+def _end_watches() -> None:
+    """End the threads with the program: Python aborts if one is still freeing a model."""
+    for thread in threading.enumerate():
+        if isinstance(thread, _IdleWatch):
+            thread.end()
 
 
 def _log() -> Logger:
