@@ -1,0 +1,41 @@
+"""The script that chooses constants of the ranking measures what `bunko evaluate` measures."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bunko.evaluation.dataset import bundled_files, load_judged_set
+from bunko.evaluation.eval_library import judged_library
+from bunko.evaluation.evaluate import EvaluationPlan, evaluate
+from bunko.search import fusion
+from bunko.settings import Settings
+
+
+def test_the_shipped_constants_score_as_an_evaluation_and_others_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "training")
+    constants = importlib.import_module("constants")
+    own = load_judged_set(*bundled_files())
+    few = replace(own, queries=tuple(query for query in own.queries if query.is_answerable)[::8])
+    bases = fusion._BASE_VECTOR_WEIGHT, 0.9
+    groups = [
+        constants.Group("base", fusion, {"_BASE_VECTOR_WEIGHT": bases}, {}),
+        constants.Group("weight", constants.nearest_words, {"_MAX_COSINE": (0.4,)}, {"nearest_words": (1.0, 0.0)}),
+    ]
+    monkeypatch.setattr(constants, "GROUPS", groups)
+
+    with judged_library(few.documents, Settings()) as library:
+        measured = constants.measure_set(library, "", few)
+
+    evaluation = evaluate(few, Settings(), EvaluationPlan(("bm25", "hybrid"), 10))
+    scores = {run.name: run.measures["ndcg@10"] for run in evaluation.runs}
+    assert scores == pytest.approx({"bm25": measured.by_words.mean(), "hybrid": measured.shipped.mean()})
+    by_base, by_weight = measured.scores
+    assert (by_base[bases[:1]] == measured.shipped).all()
+    assert (by_base[bases[1:]] != measured.shipped).any()
+    assert (by_weight[0.4, 1.0] == measured.shipped).all()
+    assert (by_weight[0.4, 0.0] != measured.shipped).any()
+    assert bases[0] == fusion._BASE_VECTOR_WEIGHT
