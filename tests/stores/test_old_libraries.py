@@ -119,8 +119,14 @@ def test_the_vectors_of_sentences_give_way_to_their_subwords(tmp_path: Path) -> 
     with open_at(database) as library:
         found = library.search("魚のいる庭", refresh=False).hits
         assert [(hit.uri, hit.score) for hit in found] == [(hit.uri, hit.score) for hit in before] != []
-        (notes / "b.md").write_text("# 池\n\n鯉に餌をやります。", encoding="utf-8")
-        library.reindex()
+        [warning] = [finding for finding in library.maintenance.diagnose() if "older bunko" in finding.message]
+        assert (warning.state, warning.message[:8]) == ("warning", "1 chunks")
+        assert "bunko reembed -n notes" in warning.hint
+        assert library.reembed(["notes"]).embedded == 1
+        assert library.reembed(["notes"]).embedded == 0
+        assert not [finding for finding in library.maintenance.diagnose() if "older bunko" in finding.message]
+        found = library.search("魚のいる庭", refresh=False).hits
+        assert [(hit.uri, hit.score) for hit in found] == [(hit.uri, hit.score) for hit in before]
     with closing(sqlite3.connect(database)) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         assert "sentences" not in tables

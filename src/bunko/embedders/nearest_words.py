@@ -72,7 +72,7 @@ def compare(
     tokens = np.concatenate([text[1 + 2 * count :] for text, count in zip(texts, counts, strict=True)])
     sentence_counts = np.array(counts)
     if not (sentence_counts.all() and sizes.all() and int(sizes.sum(dtype=np.intp)) == len(tokens)):
-        raise ValueError("their counts do not fit together")
+        raise ValueError("The index file has arrays that do not fit together")
     starts = np.cumsum(sizes, dtype=np.intp) - sizes  # of sentences among tokens
     firsts = np.cumsum(sentence_counts) - sentence_counts  # of texts among sentences
     # Each subword of all texts is compared once, and its cosines are looked up.
