@@ -106,5 +106,5 @@ def test_impossible_sentences_are_the_damage_of_an_index(library: Library) -> No
             def sentences(self, _: object) -> list[Any]:
                 return [one[:-1] if one is not None and not isinstance(one, str) else one for one in sound]
 
-        with pytest.raises(DamagedIndex, match="impossible values"):
+        with pytest.raises(DamagedIndex, match="do not fit together"):
             read_closely(Damaged(), embedder, "a", vector, rows)  # type: ignore[arg-type]
