@@ -23,6 +23,7 @@ _MAX_COSINE = 0.4
 # In a long query most subwords are beside the point: from so many different ones on, they count less and less.
 _FULL_SUBWORDS, _FALL = 8, 3
 _MIN_TRUST = 0.03  # below, they are not compared
+_MIN_WEIGHT = 0.01  # of a subword that is compared: は and の say next to nothing
 # Lengths are stored in this unit: the largest half float is 65,504.
 _LENGTH_UNIT = np.float32(1024)
 
@@ -46,7 +47,9 @@ class QueryWords(NamedTuple):
         trust = min(1.0, _FULL_SUBWORDS / len(rows)) ** _FALL if len(rows) else 0.0
         if trust < _MIN_TRUST:
             return cls(ids[:0], rows[:0], squares[:0], 0.0)
-        return cls(ids, rows / np.sqrt(squares)[:, None], squares / squares.sum(), trust)
+        weights = squares / squares.sum()
+        kept = weights >= _MIN_WEIGHT
+        return cls(ids[kept], rows[kept] / np.sqrt(squares[kept])[:, None], weights[kept], trust)
 
 
 def pack(ids: Sequence[npt.NDArray[np.int32]], lengths: npt.NDArray[np.float32]) -> SentenceSubwords:
