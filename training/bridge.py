@@ -460,6 +460,7 @@ class Translations:
                 word: weight
                 for word, weight in english.get(stem, {}).items()
                 if self._form_links[word, form] >= needed * self.forms[word, stem].total()
+                or (self.forms[word, stem].total() < MIN_FORMS and not is_agent(form))
             }
         return forms
 

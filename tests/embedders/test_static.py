@@ -25,7 +25,7 @@ from bunko.text.subwords import MODEL_PATH as PIECES
 # What docs/model.md says about the model was measured with these files.
 SHIPPED = {
     PIECES: "0051fe9a40134ba2bc310ac4c3cf98f60a6d0350fd9558f898ad7b68946adbd0",
-    BRIDGE: "bbfff4a63d5606bad19347f444d12fabf6ab748af3b022eb702b4ddf3de38cd9",
+    BRIDGE: "f1e09cda3345919b668e275a5f2f5b88ed9a1f7a55627cd69bc72772694d863e",
     subword_table.TABLE: "2ca390116752773abaabb9b2f8b098c7640add148c220a60d0a00811c0b19f07",
 }
 
