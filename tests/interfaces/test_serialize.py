@@ -38,6 +38,7 @@ def test_an_assistant_gets_the_object_that_the_command_line_prints(garden: Path,
     # A person checks how a score adds up; an assistant would pay for that with tokens.
     for name in ("fusion", "parts", "term_scores", "best_sentence", "nearest_sentence"):
         assert printed["results"][0]["explain"].pop(name)
+    assert printed["results"][0]["explain"].pop("near_words") == []
     for answer in (printed, structured):
         answer["freshness"].pop("checked_at")
     assert structured == printed

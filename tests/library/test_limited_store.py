@@ -37,7 +37,9 @@ REFUSED = {
         "put", "ensure", "update_build_info", "rename", "claim", "drop", "swap", "adopt_documents",
     },
     "documents": {"write"},
-    "vectors": {"get", "missing", "pin", "unpin", "replace", "delete_orphans", "delete_released", "unused", "usage"},
+    "vectors": {
+        "get", "missing", "unsplit", "pin", "unpin", "replace", "delete_orphans", "delete_released", "unused", "usage",
+    },
     "changes": {
         "chunks_since", "documents_since", "chunks_of", "chunk_terms", "chunk_vectors", "chunk_sentences",
         "chunk_texts", "chunk_ids", "removed_since", "redated_since", "prune_removals", "set_index_file", "index_file",

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,37 @@ def test_memos_of_an_old_library_keep_their_lines(number: int, copy_stored: Copy
         assert document is not None
         assert (document.title, document.tags, document.lines.first) == ("Library card", ("errand",), 7)
         assert best_uri(library, "パンクの修理", tool="memos", mode="bm25") == "ChangeLog#2025-06-01-自転車の修理"
+
+
+def test_the_vectors_of_sentences_give_way_to_their_subwords(tmp_path: Path) -> None:
+    database, notes = tmp_path / "library" / "library.db", tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("# 庭\n\n池に鯉がいます。松の手入れは秋にします。", encoding="utf-8")
+    with open_at(database) as library:
+        library.add(notes, name="notes")
+        library.reindex()
+        before = library.search("魚のいる庭", refresh=False).hits
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE sentences (key BLOB PRIMARY KEY, vectors BLOB NOT NULL)")
+        connection.execute("INSERT INTO sentences SELECT key, zeroblob(512) FROM vectors")
+        connection.execute("DROP TABLE subwords")
+        connection.execute("PRAGMA user_version = 3")
+        connection.commit()
+    with open_at(database) as library:
+        found = library.search("魚のいる庭", refresh=False).hits
+        assert [(hit.uri, hit.score) for hit in found] == [(hit.uri, hit.score) for hit in before] != []
+        [warning] = [finding for finding in library.maintenance.diagnose() if "older bunko" in finding.message]
+        assert (warning.state, warning.message[:8]) == ("warning", "1 chunks")
+        assert "bunko reembed -n notes" in warning.hint
+        assert library.reembed(["notes"]).embedded == 1
+        assert library.reembed(["notes"]).embedded == 0
+        assert not [finding for finding in library.maintenance.diagnose() if "older bunko" in finding.message]
+        found = library.search("魚のいる庭", refresh=False).hits
+        assert [(hit.uri, hit.score) for hit in found] == [(hit.uri, hit.score) for hit in before]
+    with closing(sqlite3.connect(database)) as connection:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        assert "sentences" not in tables
+        assert connection.execute("SELECT count(*) FROM subwords").fetchone() == (1,)
 
 
 def test_web_pages_of_an_old_library_are_still_there(copy_stored: CopyStored) -> None:

@@ -213,6 +213,49 @@ def test_the_second_word_of_a_compound_adds_no_meaning_of_its_own_even_after_a_l
         analysis = analyse_query(query)
         return {spelling for spelling, role in zip(analysis.spellings, analysis.roles, strict=True) if role == "bridge"}
 
-    assert "serversid" in meanings("サーバーサイド")
-    assert "sidebar" in meanings("サイド")
-    assert "sidebar" not in meanings("サーバーサイド")
+    assert "fallback" in meanings("フォールバック")
+    assert "closeup" in meanings("アップ")
+    assert "closeup" not in meanings("クリーンアップ")
+
+
+def translations(query: str) -> set[str]:
+    analysis = analyse_query(query)
+    return {
+        spelling
+        for spelling, role in zip(analysis.spellings, analysis.roles, strict=True)
+        if role in ("bridge", "loanword")
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "right", "wrong"),
+    [
+        line.split("\t")
+        for line in Path(__file__).with_name("bridge_words.tsv").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ],
+)
+def test_a_query_has_the_translations_judged_right_and_none_judged_wrong(query: str, right: str, wrong: str) -> None:
+    assert set(index_words(right)) <= translations(query)
+    assert not set(index_words(wrong)) & translations(query)
+
+
+def test_the_halves_of_a_long_word_in_katakana_are_translated_one_by_one() -> None:
+    analysis = analyse_query("データフェッチ")
+    groups = {
+        spelling: term.group for spelling, term in zip(analysis.spellings, analysis.terms, strict=False) if spelling
+    }
+    assert len({groups["データフェッチ"], groups["data"], groups["fetch"]}) == 3
+    assert bridge.halves("クロンカイト") == bridge.halves("データ") == bridge.halves("トランペット") == ()
+
+
+@pytest.mark.parametrize(
+    ("word", "stem", "ending"),
+    [
+        ("park", "park", ""), ("parks", "park", ""), ("parking", "park", "ing"), ("parked", "park", "ing"),
+        ("setting", "set", "ing"), ("restoration", "restor", "ation"), ("reducers", "reduc", "er"),
+        ("studies", "studi", ""), ("study", "studi", ""), ("node.js", "nodejs", ""), ("", "", ""),
+    ],
+)  # fmt: skip
+def test_the_forms_of_a_plain_word_have_no_ending(word: str, stem: str, ending: str) -> None:
+    assert bridge.form_ending(word, stem) == ending

@@ -10,7 +10,7 @@ from itertools import pairwise
 from bunko.answers import polarity
 from bunko.answers.clauses import Clause, Word
 from bunko.answers.quantities import extract_quantities, normalise_numbers
-from bunko.text import analyzer
+from bunko.text import analyzer, bridge
 from bunko.text.language import JAPANESE_CHARS
 from bunko.text.part_of_speech import parse_run
 from bunko.text.romaji import fold_romaji, kana_to_romaji
@@ -145,7 +145,8 @@ def _japanese_words(run: str) -> tuple[list[Word], int]:
     words: list[Word] = []
     negations = 0
     is_prefix_denying = False
-    for (surface, part_of_speech), terms in zip(morphemes, terms_by_word, strict=True):
+    lemmas = [terms[0].spelling if terms else "" for terms in terms_by_word]
+    for position, ((surface, part_of_speech), terms) in enumerate(zip(morphemes, terms_by_word, strict=True)):
         spellings = tuple(term.spelling for term in terms)
         is_negation = part_of_speech.startswith("助動詞") and surface in polarity.JAPANESE_NEGATIONS
         if is_negation or (spellings and spellings[0] in polarity.JAPANESE_DENIALS):
@@ -171,7 +172,13 @@ def _japanese_words(run: str) -> tuple[list[Word], int]:
         words.append(
             Word(
                 surface,
-                (opposed,) if opposed else (*spellings, *_romaji_spellings(spellings[0], is_name=is_name)),
+                (opposed,)
+                if opposed
+                else (
+                    *spellings,
+                    *_romaji_spellings(spellings[0], is_name=is_name),
+                    *_translated_compounds(lemmas, position),
+                ),
                 is_name,
                 is_negated=(opposed is not None) != is_prefix_denying,
                 is_predicate=part_of_speech.startswith(_PREDICATES),
@@ -179,6 +186,13 @@ def _japanese_words(run: str) -> tuple[list[Word], int]:
         )
         is_prefix_denying = False
     return words, negations
+
+
+def _translated_compounds(lemmas: Sequence[str], position: int) -> Iterator[str]:
+    """Yield the compounds of a word with its neighbours that have their own translation: 冷凍庫 is a freezer."""
+    for first, second in pairwise(lemmas[max(0, position - 1) : position + 2]):
+        if first and second and bridge.meanings(first + second):
+            yield first + second
 
 
 def _romaji_spellings(lemma: str, *, is_name: bool) -> Iterator[str]:

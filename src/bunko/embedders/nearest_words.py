@@ -23,25 +23,33 @@ _MAX_COSINE = 0.4
 # In a long query most subwords are beside the point: from so many different ones on, they count less and less.
 _FULL_SUBWORDS, _FALL = 8, 3
 _MIN_TRUST = 0.03  # below, they are not compared
+_MIN_WEIGHT = 0.01  # of a subword that is compared: は and の say next to nothing
 # Lengths are stored in this unit: the largest half float is 65,504.
 _LENGTH_UNIT = np.float32(1024)
+
+
+# What an explanation names: pairs that are near, and most important ones.
+_MIN_SHOWN_COSINE, _MAX_SHOWN = 0.25, 5
 
 
 class QueryWords(NamedTuple):
     """The different subwords of a query: their directions, how much each says, and how far they can be trusted."""
 
+    ids: npt.NDArray[np.int32]
     units: Vectors
     weights: npt.NDArray[np.float32]  # the longer the vector, the more a subword says; they add up to 1
     trust: float  # 1 for a short query, 0 for a long one
 
     @classmethod
-    def of(cls, rows: Vectors) -> QueryWords:
-        """Return the words with these vectors."""
+    def of(cls, ids: npt.NDArray[np.int32], rows: Vectors) -> QueryWords:
+        """Return the subwords with these vectors."""
         squares = np.maximum((rows * rows).sum(axis=1), 1e-9)
         trust = min(1.0, _FULL_SUBWORDS / len(rows)) ** _FALL if len(rows) else 0.0
         if trust < _MIN_TRUST:
-            return cls(rows[:0], squares[:0], 0.0)
-        return cls(rows / np.sqrt(squares)[:, None], squares / squares.sum(), trust)
+            return cls(ids[:0], rows[:0], squares[:0], 0.0)
+        weights = squares / squares.sum()
+        kept = weights >= _MIN_WEIGHT
+        return cls(ids[kept], rows[kept] / np.sqrt(squares[kept])[:, None], weights[kept], trust)
 
 
 def pack(ids: Sequence[npt.NDArray[np.int32]], lengths: npt.NDArray[np.float32]) -> SentenceSubwords:
@@ -67,7 +75,7 @@ def compare(
     tokens = np.concatenate([text[1 + 2 * count :] for text, count in zip(texts, counts, strict=True)])
     sentence_counts = np.array(counts)
     if not (sentence_counts.all() and sizes.all() and int(sizes.sum(dtype=np.intp)) == len(tokens)):
-        raise ValueError("their counts do not fit together")
+        raise ValueError("The index file has arrays that do not fit together")
     starts = np.cumsum(sizes, dtype=np.intp) - sizes  # of sentences among tokens
     firsts = np.cumsum(sentence_counts) - sentence_counts  # of texts among sentences
     # Each subword of all texts is compared once, and its cosines are looked up.
@@ -114,3 +122,27 @@ def _nearness(
     sums = words.weights @ np.minimum(best, _MAX_COSINE)
     nearness: list[float] = np.maximum.reduceat(sums, firsts).round(6).tolist()
     return nearness
+
+
+def near_pairs(table: npt.NDArray[np.int8], words: QueryWords, text: SentenceSubwords) -> list[tuple[int, int, float]]:
+    """Return the subwords of a query with their near ones in the sentence that counts, without the same ones."""
+    if not len(words.ids):
+        return []
+    count = int(text[0])
+    tokens, sentences = text[1 + 2 * count :].astype(np.intp), np.repeat(np.arange(count), text[1 : 1 + count])
+    rows = table[tokens].astype(np.float32)
+    cosines = words.units @ (rows / np.maximum(np.linalg.norm(rows, axis=1), 1e-9)[:, None]).T
+    scores = [_best_in(cosines, words, (sentences == number) | (sentences == 0)) for number in range(count)]
+    in_reach = (sentences == int(np.argmax(scores))) | (sentences == 0)
+    places = np.where(in_reach, cosines, -1.0).argmax(axis=1)
+    pairs = [
+        (int(word), int(tokens[place]), float(cosines[row, place]))
+        for row, (word, place) in enumerate(zip(words.ids, places, strict=True))
+    ]
+    order = np.argsort(-words.weights * np.array([min(cosine, _MAX_COSINE) for *_, cosine in pairs]), kind="stable")
+    shown = [pairs[row] for row in order if pairs[row][0] != pairs[row][1] and pairs[row][2] >= _MIN_SHOWN_COSINE]
+    return shown[:_MAX_SHOWN]
+
+
+def _best_in(cosines: Vectors, words: QueryWords, in_reach: npt.NDArray[np.bool_]) -> float:
+    return float(words.weights @ np.minimum(cosines[:, in_reach].max(axis=1), _MAX_COSINE))

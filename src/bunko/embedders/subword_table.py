@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.embedders.nearest_words import QueryWords, compare, pack
+from bunko.embedders.nearest_words import QueryWords, compare, near_pairs, pack
 from bunko.errors import EmbedderError
 from bunko.runtime import array_file
 from bunko.runtime.package_errors import package_errors
 from bunko.text.normalise import normalise
 from bunko.text.sentences import passage_ranges
 from bunko.text.subwords import MODEL_PATH, replace_surrogates, space_words, split_query
+from bunko.types import NearWord
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -103,9 +104,19 @@ class Static:
         unsplit = [text for text in texts if isinstance(text, str)]
         split = iter(self.embed_sentences(unsplit)[1])
         packed = [next(split) if isinstance(text, str) else text for text in texts]
-        ids = np.unique(self._split_query(query))
-        words = QueryWords.of(self._subword_rows(ids[ids != _UNKNOWN_SUBWORDS]))
+        words = self._query_words(query)
         return compare(self._rows, self._scales, words, vector, packed), words.trust
+
+    def near_words(self, query: str, text: str) -> list[NearWord]:
+        """Return the words of a query that have other, near ones in the sentence of a text that counts for it."""
+        pairs = near_pairs(self._rows, self._query_words(query), self.embed_sentences([text])[1][0])
+        piece = load_tokenizer().id_to_piece
+        return [NearWord(piece(word).lstrip("▁"), piece(near).lstrip("▁"), cosine) for word, near, cosine in pairs]
+
+    def _query_words(self, query: str) -> QueryWords:
+        ids = np.unique(self._split_query(query))
+        ids = ids[ids != _UNKNOWN_SUBWORDS]
+        return QueryWords.of(ids, self._subword_rows(ids))
 
     def _split_query(self, text: str) -> npt.NDArray[np.int32]:
         """Return the subwords of a query, which is asked for when it is embedded and when it is compared."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 from bunko.embedders.embed import embed_texts, vector_keys
 from bunko.embedders.names import display_name
 from bunko.errors import BunkoError, EmbedderError
-from bunko.protocols import Embedder, EmbedderStats, RemoteEmbedder, Store
+from bunko.protocols import Embedder, EmbedderStats, RemoteEmbedder, SentenceEmbedder, Store
 from bunko.runtime.timing import timer
 from bunko.types.records import EmbeddingUsage, PreparedDocument
 
@@ -94,7 +94,7 @@ def _assign_stored_vectors(
         keyed_documents, texts = assign_vector_keys(embedder, documents)
     except EmbedderError:  # a model that must be asked for its size
         return documents
-    missing = store.vectors.missing(texts)
+    missing = store.vectors.missing(texts, split=isinstance(embedder, SentenceEmbedder))
     return [
         keyed if missing.isdisjoint(keyed.vector_keys) else prepared
         for prepared, keyed in zip(documents, keyed_documents, strict=True)
@@ -114,7 +114,7 @@ def embed_documents(store: Store, embedder: Embedder | None, documents: list[Pre
     if embedder is None:
         return EmbeddedDocuments(documents, {}, {})
     keyed_documents, texts = assign_vector_keys(embedder, documents)
-    missing = store.vectors.missing(texts)
+    missing = store.vectors.missing(texts, split=isinstance(embedder, SentenceEmbedder))
     embedded = EmbeddedDocuments(keyed_documents, {}, {})
     missing_keys = [key for key in texts if key in missing]
     for start in range(0, len(missing_keys), embedder.batch_size):
@@ -268,7 +268,7 @@ class _BackgroundEmbedder(Generic[T]):
     def _add_batch(self, batch: T, documents: list[PreparedDocument]) -> None:
         self._waiting_batches.append(_WaitingBatch(batch, documents, []))  # the next lines may raise
         keyed_documents, texts = assign_vector_keys(self._embedder, documents)
-        missing = self._store.vectors.missing(texts)
+        missing = self._store.vectors.missing(texts, split=isinstance(self._embedder, SentenceEmbedder))
         missing_keys = [key for key in texts if key in missing]
         new_keys = [key for key in missing_keys if key not in self._requested_keys]
         self._waiting_batches[-1] = _WaitingBatch(batch, keyed_documents, missing_keys)

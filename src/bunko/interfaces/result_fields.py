@@ -131,9 +131,15 @@ def explanation_rows(explanation: Explanation, score: float, *, is_table: bool =
         sentence = " ".join(explanation.nearest_sentence.split())
         sentence = sentence if len(sentence) <= _SENTENCE_CHARS else f"{sentence[:_SENTENCE_CHARS].rstrip()}…"
         rows.append(("nearest sentence", f"{explanation.sentence_score:.3f} {sentence}"))
+    if explanation.near_words:
+        pairs = (f"{pair.word} ≈ {pair.near} {pair.cosine:.2f}" for pair in explanation.near_words)
+        rows.append(("near words", ", ".join(pairs)))
     if len(arithmetic["parts"]) > 1:
-        points = " + ".join(f"{translate(part['arm'])} {part['points']:.4f}" for part in arithmetic["parts"])
-        rows.append(("score", f"{explanation.explained_score(score):.4f} = {points}"))
+        names = [translate(part["arm"].replace("_", " ")) for part in arithmetic["parts"]]
+        points = " + ".join(
+            f"{name} {part['points']:.4f}" for name, part in zip(names, arithmetic["parts"], strict=True)
+        )
+        rows.append(("score", f"{explanation.explained_score(score):.4f} = {points}".replace("+ -", "- ")))
     if explanation.wordings:
         added = []
         for wording in explanation.wordings:

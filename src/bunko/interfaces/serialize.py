@@ -77,6 +77,14 @@ class NearestSentenceFields(Fields):
     score: float | None = of("sentence_score", round_score)
 
 
+class NearWordFields(Fields):
+    """A word of the query and the nearest one of the passage."""
+
+    word: str
+    near: str
+    cosine: float = of("cosine", round_score)
+
+
 class WordingFields(Fields):
     """What the query, or another wording of it, adds to the score."""
 
@@ -109,6 +117,7 @@ class ExplanationFields(ReasonFields):
     best_sentence: str
     # Or heading, by vectors; None without them.
     nearest_sentence: NearestSentenceFields | None = of(lambda hit: None if hit.sentence_score is None else hit)
+    near_words: list[NearWordFields]
 
 
 class LeftOut(Fields):

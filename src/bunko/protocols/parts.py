@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from bunko.types import Chunk, Fingerprint, Problem, SourceEntry, Text
+from bunko.types import Chunk, Fingerprint, NearWord, Problem, SourceEntry, Text
 from bunko.types.entry_table import EntryTable
 
 if TYPE_CHECKING:
@@ -84,6 +84,9 @@ class SentenceReader(SentenceEmbedder, Protocol):
 
         The number says how far the nearness of words can be trusted: 1 for a short query, 0 for a long one.
         """
+
+    def near_words(self, query: str, text: str) -> list[NearWord]:
+        """Return the words of a query that have other, near ones in the sentence of a text that counts for it."""
 
 
 @dataclass(slots=True)

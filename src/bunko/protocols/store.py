@@ -380,8 +380,11 @@ class VectorStore(Protocol):
     def get(self, keys: Iterable[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
         """Return the stored vectors among these keys."""
 
-    def missing(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return the keys that have no stored vector."""
+    def missing(self, keys: Iterable[bytes], *, split: bool = False) -> set[bytes]:
+        """Return the keys that have no stored vector; with `split`, or no subwords of sentences."""
+
+    def unsplit(self, tool_id: int) -> int:
+        """Return how many chunks of a tool have a vector and no subwords of their sentences."""
 
     def has_any(self, tool_id: int) -> bool:
         """Return whether any chunk of a tool has a vector."""

@@ -8,7 +8,7 @@ from functools import partial
 
 from bunko.embedders.embed import embed_and_check
 from bunko.errors import EmbedderError
-from bunko.protocols import Embedder, IndexView
+from bunko.protocols import Embedder, IndexView, SentenceReader
 from bunko.search import fusion
 from bunko.search.arms import Arms, FusedScores, adaptive_weights, gram_terms, single_char_ranges
 from bunko.search.nearest_sentence import nearest_heading, nearest_sentence
@@ -19,7 +19,7 @@ from bunko.search.similarity import sort_by_score
 from bunko.text import analyzer
 from bunko.text.normalise import normalise
 from bunko.text.sentences import sentence_ranges
-from bunko.types import ArmScore, Explanation, Hit, ScorePart, TermScore
+from bunko.types import ArmScore, Explanation, Hit, NearWord, ScorePart, TermScore
 from bunko.types.records import GRAM_WEIGHT, Ranking, SentenceMatch
 
 # Roles that an explanation lists as expansions of a query word, or beside it.
@@ -205,7 +205,7 @@ def _with_near_words(parts: _Parts, scores: FusedScores, weight: float, row: int
         return parts
     points = scores.final[row] - sum(value * its_weight for _, value, its_weight in parts.values())
     match = scores.reading.matches.get(row)
-    return parts | {"words": (match.nearness if match else 0.0, points / weight, weight)}
+    return parts | {"near_words": (match.nearness if match else 0.0, points / weight, weight)}
 
 
 # A longer sentence is a table or a list of data, and its beginning says enough.
@@ -235,6 +235,9 @@ def _explain(hit: Hit, query: str, embedder: Embedder | None) -> Hit:
     if not best and sentences and embedder is not None and not embedder.is_remote:
         best = _best_by_vectors(sentences[:_MAX_COMPARED], query, embedder)
     nearest = nearest_sentence(hit) or nearest_heading(hit)
+    near_words: list[NearWord] = []
+    if isinstance(embedder, SentenceReader) and any(part.arm == "vector" for part in hit.explanation.parts):
+        near_words = embedder.near_words(query, hit.chunk.text_in_context(hit.title))
     return replace(
         hit,
         explanation=replace(
@@ -243,6 +246,7 @@ def _explain(hit: Hit, query: str, embedder: Embedder | None) -> Hit:
             best_sentence=best if len(best) <= _MAX_SENTENCE_CHARS else best[:_MAX_SENTENCE_CHARS].rstrip() + "…",
             nearest_sentence=nearest,
             sentence_score=hit.explanation.sentence_score if nearest else None,
+            near_words=tuple(near_words),
         ),
     )
 

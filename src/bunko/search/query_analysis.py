@@ -97,13 +97,21 @@ class _TermCollector:
         """Add the words of one run of text."""
         words = analyzer.terms_by_word(run)
         is_translated = False  # as the second word of a compound
+        is_after = False
         for terms, next_terms in itertools.pairwise((*words, ())):
             is_translated = bool(terms) and self._add_word(
-                terms, next_terms, translate=self._translate and not is_translated
+                run, terms, next_terms, translate=self._translate and not is_translated, is_after=is_after
             )
+            is_after = bool(terms)
 
     def _add_word(
-        self, terms: Sequence[analyzer.Term], next_terms: Sequence[analyzer.Term], *, translate: bool
+        self,
+        run: str,
+        terms: Sequence[analyzer.Term],
+        next_terms: Sequence[analyzer.Term],
+        *,
+        translate: bool,
+        is_after: bool,
     ) -> bool:
         """Add the terms of one word; return whether the next word was translated together with it."""
         is_question_word = terms[0].spelling in analyzer.QUESTION_WORDS
@@ -121,10 +129,19 @@ class _TermCollector:
                 is_light = role == "" and weight <= MAX_LIGHT_WEIGHT
                 self.words[spelling] = _TermInfo("light" if is_light else role, weight, group)
             if translate and not is_question_word and not is_loanword:
-                is_compound = self._add_meanings(spelling, next_terms, group, weight)
+                is_compound = self._add_meanings(run, spelling, next_terms, group, weight, is_after=is_after)
         return is_compound
 
-    def _add_meanings(self, spelling: str, next_terms: Sequence[analyzer.Term], group: int, weight: float) -> bool:
+    def _add_meanings(
+        self,
+        run: str,
+        spelling: str,
+        next_terms: Sequence[analyzer.Term],
+        group: int,
+        weight: float,
+        *,
+        is_after: bool,
+    ) -> bool:
         """Add the meanings of a word, or of the compound it forms with the next; return whether it forms one.
 
         The meanings of a word count less where it does; those of a compound do not depend on its parts.
@@ -133,7 +150,15 @@ class _TermCollector:
         if compound_meanings:
             self.meanings += [("bridge", *meaning, group) for meaning in compound_meanings]
             return True
-        for role, meanings in (("bridge", bridge.meanings(spelling)), ("synonym", bridge.synonyms(spelling))):
+        word = (
+            bridge.form_spelling(run, spelling)
+            if spelling.isascii()
+            else bridge.part_spelling(spelling, is_after=is_after, is_before=bool(next_terms))
+        )
+        for role, meanings in (("bridge", bridge.meanings(word)), ("synonym", bridge.synonyms(word))):
             for meaning, certainty in meanings:
                 self.meanings.append((role, meaning, weight * certainty, group))
+        for half in bridge.halves(word):
+            half_group = next(self._groups)
+            self.meanings += [("bridge", *meaning, half_group) for meaning in bridge.meanings(half)]
         return False

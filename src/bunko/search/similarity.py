@@ -48,7 +48,7 @@ def read_closely(
     try:
         matches, trust = embedder.compare(query, vector, list(sentences.values()))
     except (IndexError, ValueError) as error:
-        raise DamagedIndex(f"An index has impossible sentences: {error}") from error
+        raise DamagedIndex(str(error)) from error
     return CloseReading(dict(zip(sentences, matches, strict=True)), trust)
 
 

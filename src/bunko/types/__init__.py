@@ -283,7 +283,7 @@ class TermScore:
 class ScorePart:
     """What one arm adds to the score of a hit: its value times its weight."""
 
-    arm: str  # bm25, vector, or words: how near those of the query are to words of the hit
+    arm: str  # bm25, vector, or near_words: what is taken away for words of the query that have no near one
     score: float  # in the arm: BM25, cosine, or a mean of cosines
     rank: int | None  # None: the arm did not return the hit among its best
     value: float  # the score as it is weighted: relative to the other hits, or by its rank
@@ -304,6 +304,15 @@ class WordingScore:
 
 
 @dataclass(frozen=True, slots=True)
+class NearWord:
+    """A word of the query, or a part of one, and the nearest one of a hit."""
+
+    word: str
+    near: str
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a hit was found; its parts add up to the score, and its terms to the score by words.
 
@@ -321,7 +330,8 @@ class Explanation:
     term_scores: tuple[TermScore, ...] = ()
     best_sentence: str = ""
     nearest_sentence: str = ""  # by vectors: its cosine is half of the similarity, that of the whole text the other
-    sentence_score: float | None = None  # that cosine; None: the index has no vectors of its sentences
+    sentence_score: float | None = None  # that cosine; None: its sentences were not compared
+    near_words: tuple[NearWord, ...] = ()  # those that are not the same word
     reranker: ArmScore | None = None  # None: it was not reranked
     wordings: tuple[WordingScore, ...] = ()  # the query first; empty if it has no other wordings
 

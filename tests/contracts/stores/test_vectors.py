@@ -108,6 +108,9 @@ def test_the_subwords_of_sentences_are_kept_with_the_vector_of_their_text(store:
     assert isinstance(with_subwords, np.ndarray)
     assert with_subwords.tolist() == subwords.tolist()
     assert text == "title of a.md\ny"  # as it was embedded before subwords were kept
+    assert store.vectors.missing([b"1", b"2"]) == set()
+    assert store.vectors.missing([b"1", b"2"], split=True) == {b"2"}
+    assert store.vectors.unsplit(tool.id) == 1
     store.vectors.pin(tool.id, "a", {b"3": vector(3)}, sentences={b"3": subwords[:1]})
     store.documents.write(tool.id, remove=["a.md"])
     store.vectors.delete_orphans()

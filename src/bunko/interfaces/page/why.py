@@ -9,7 +9,7 @@ from bunko.interfaces.serialize import explanation_to_dict
 from bunko.text.labels import remove_hidden_chars
 
 if TYPE_CHECKING:
-    from bunko.types import ArmScore, Hit
+    from bunko.types import ArmScore, Hit, NearWord
 
 # The width of the picture in its own units; it scales with the column that it stands in.
 WIDTH = 400.0
@@ -77,6 +77,7 @@ class Why:
     best_sentence: str
     nearest_sentence: str
     sentence_score: str  # its cosine; empty if the vectors of sentences decided nothing
+    near_words: tuple[NearWord, ...]
     reranker: ArmScore | None
     wordings: list[WordingRow]
     wordings_score: str  # with them; the parts add up to what one of them finds by itself
@@ -103,6 +104,7 @@ def explain_result(hit: Hit) -> Why:
         best_sentence=remove_hidden_chars(why["best_sentence"]),
         nearest_sentence=remove_hidden_chars(nearest["text"] if nearest else ""),
         sentence_score=f"{nearest['score']:.4f}" if nearest else "",
+        near_words=hit.explanation.near_words,
         reranker=hit.explanation.reranker,
         wordings=[
             WordingRow(
@@ -119,10 +121,11 @@ def explain_result(hit: Hit) -> Why:
 
 
 def _part_rows(parts: list[dict[str, Any]], highest: float) -> list[PartRow]:
-    """Return the arms; their bars stand one behind the other, so that their end is the score."""
+    """Return the arms; their bars stand one behind the other, and what is taken away covers the end of the last one."""
     rows, x = [], 0.0
     for part in parts:
-        width = _width(part["points"], highest)
+        width = _width(abs(part["points"]), highest)
+        x -= width if part["points"] < 0 else 0.0
         bar = ScoreBar(part["arm"], round(x, 1), width)
         rows.append(
             PartRow(
@@ -130,7 +133,7 @@ def _part_rows(parts: list[dict[str, Any]], highest: float) -> list[PartRow]:
                 f"{part['points']:.4f}", bar,
             )
         )  # fmt: skip
-        x += width
+        x += width if part["points"] > 0 else 0.0
     return rows
 
 

@@ -20,7 +20,7 @@ from bunko.library.tools.describe import DescriptionProposal, describe_tool, mai
 from bunko.library.tools.overlaps import overlap_notices
 from bunko.library.tools.routing import make_questions, measure_routing
 from bunko.library.tools.source_contents import inspect_source
-from bunko.protocols import Index, Store
+from bunko.protocols import Index, SentenceEmbedder, Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import timer
 from bunko.search.keyphrases import extract_phrases
@@ -164,6 +164,10 @@ class Maintenance:
         elif tool.built.lacks_vectors:
             hint = "A later import or search computes the vectors."
             findings.append(doctor.Finding("warning", tool.name, "some documents have no vectors yet", hint))
+        elif isinstance(config.embedder_of(tool), SentenceEmbedder) and (count := self._store.vectors.unsplit(tool.id)):
+            message = f"{count} chunks were imported by an older bunko: each search splits the first of them again"
+            command = suggested_commands.vector_command(self._paths, tool)
+            findings.append(doctor.Finding("warning", tool.name, message, f"Split them once with: {command}"))
         return findings
 
     def sample_chunks(self, name: str, limit: int) -> list[ChunkRow]:

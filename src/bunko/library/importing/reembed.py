@@ -14,7 +14,7 @@ from bunko.ingest.run import make_batches
 from bunko.library.importing.importer import TOOL_ERROR_CODES, Importer
 from bunko.library.tools import catalog
 from bunko.library.tools.build_config import ToolConfig, has_vectors
-from bunko.protocols import Store
+from bunko.protocols import SentenceEmbedder, Store
 from bunko.runtime.failpoints import reach_failpoint
 from bunko.runtime.observer import NO_OBSERVER, ImportProgress, Observer
 from bunko.types import Report, Tool, ToolFailure
@@ -63,7 +63,14 @@ class Reembedder:
     def _reembed_tool(self, tool: Tool, observer: Observer) -> Report:
         totals = self._store.stats.totals(tool.id)
         new = self._tool_config.new_build_info(tool)
-        if not tool.is_built or (tool.built.embedder == new.embedder and not tool.built.lacks_vectors):
+        is_complete = (
+            tool.built.embedder == new.embedder
+            and not tool.built.lacks_vectors
+            and not (
+                isinstance(self._tool_config.embedder(), SentenceEmbedder) and self._store.vectors.unsplit(tool.id)
+            )
+        )
+        if not tool.is_built or is_complete:
             self._store.vectors.unpin(tool.id)
             return Report(unchanged=totals.documents, total_chunks=totals.chunks)
         embedder_name = new.embedder

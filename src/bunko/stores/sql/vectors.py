@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _DOCUMENT_BATCH = 500  # documents whose vectors are in memory at a time
 _USAGE_PREFIX = "spent "  # of the keys in `meta` that hold the usage of an embedder
+_IS_SPLIT = "EXISTS (SELECT 1 FROM subwords WHERE subwords.key = vectors.key)"
 
 
 class SqlVectors:
@@ -50,15 +51,28 @@ class SqlVectors:
                     stored[key] = np.frombuffer(vector, np.float32)
         return stored
 
-    def missing(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return the keys that have no stored vector."""
+    def missing(self, keys: Iterable[bytes], *, split: bool = False) -> set[bytes]:
+        """Return the keys that have no stored vector; with `split`, or no subwords of sentences."""
         missing = set(keys)
+        if split and not self._database.has_table("subwords"):
+            return missing
+        condition = f" AND {_IS_SPLIT}" if split else ""
         for batch in batches(list(missing)):
             rows = self._database.rows(
-                f"SELECT key FROM vectors WHERE key IN ({placeholders(batch)})", batch, types=(BLOB,)
+                f"SELECT key FROM vectors WHERE key IN ({placeholders(batch)}){condition}", batch, types=(BLOB,)
             )
             missing.difference_update(row[0] for row in rows)
         return missing
+
+    def unsplit(self, tool_id: int) -> int:
+        """Return how many chunks of a tool have a vector and no subwords of their sentences."""
+        condition = f" AND NOT {_IS_SPLIT}" if self._database.has_table("subwords") else ""
+        query = (
+            "SELECT count(*) FROM chunks JOIN documents ON documents.id = document_id"
+            f" JOIN vectors ON vectors.key = vector_key WHERE tool_id = ?{condition}"
+        )
+        count: int = self._database.rows(query, (tool_id,), types=(INTEGER,))[0][0]
+        return count
 
     def has_any(self, tool_id: int) -> bool:
         """Return whether any chunk of a tool has a vector."""
