@@ -79,7 +79,7 @@ GROUPS = (
         "cap, subwords, power, weight",
         nearest_words,
         {"_MAX_COSINE": (0.3, 0.4, 0.5), "_FULL_SUBWORDS": (6.0, 8.0, 10.0), "_FALL": (2.0, 3.0, 4.0)},
-        {"nearest_words": (0.0, 0.4, 0.7, 1.0, 1.3)},
+        {"nearest_words": (0.0, 0.4, 0.6, 0.8, 1.0, 1.2)},
     ),
 )
 

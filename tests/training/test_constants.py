@@ -13,6 +13,7 @@ from bunko.evaluation.eval_library import judged_library
 from bunko.evaluation.evaluate import EvaluationPlan, evaluate
 from bunko.search import fusion
 from bunko.settings import Settings
+from bunko.types.ranking import DEFAULT_RANKING
 
 
 def test_the_shipped_constants_score_as_an_evaluation_and_others_differ(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,10 +21,11 @@ def test_the_shipped_constants_score_as_an_evaluation_and_others_differ(monkeypa
     constants = importlib.import_module("constants")
     own = load_judged_set(*bundled_files())
     few = replace(own, queries=tuple(query for query in own.queries if query.is_answerable)[::8])
-    bases = fusion._BASE_VECTOR_WEIGHT, 0.9
+    bases, weights = (fusion._BASE_VECTOR_WEIGHT, 0.9), (DEFAULT_RANKING.nearest_words, 0.0)
+    cap = constants.nearest_words._MAX_COSINE
     groups = [
         constants.Group("base", fusion, {"_BASE_VECTOR_WEIGHT": bases}, {}),
-        constants.Group("weight", constants.nearest_words, {"_MAX_COSINE": (0.4,)}, {"nearest_words": (1.0, 0.0)}),
+        constants.Group("weight", constants.nearest_words, {"_MAX_COSINE": (cap,)}, {"nearest_words": weights}),
     ]
     monkeypatch.setattr(constants, "GROUPS", groups)
 
@@ -36,6 +38,6 @@ def test_the_shipped_constants_score_as_an_evaluation_and_others_differ(monkeypa
     by_base, by_weight = measured.scores
     assert (by_base[bases[:1]] == measured.shipped).all()
     assert (by_base[bases[1:]] != measured.shipped).any()
-    assert (by_weight[0.4, 1.0] == measured.shipped).all()
-    assert (by_weight[0.4, 0.0] != measured.shipped).any()
+    assert (by_weight[cap, weights[0]] == measured.shipped).all()
+    assert (by_weight[cap, weights[1]] != measured.shipped).any()
     assert bases[0] == fusion._BASE_VECTOR_WEIGHT
