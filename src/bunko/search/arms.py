@@ -133,6 +133,7 @@ def adaptive_weights(
         max(lexical.values(), default=0.0),
         spread=nearest.spread,
         max_possible_score=highest_possible_score(view, analysis, lexical, request.options.k1),
+        factor=request.options.meaning,
     )
 
 
