@@ -45,27 +45,32 @@ def analyse_query(query: str, options: RankingOptions = DEFAULT_RANKING) -> Quer
     )
     for run in analyzer.runs(query):
         collector.add_run(run)
-    term_infos = collector.words
-    for role, spelling, weight, group in collector.meanings:
-        if spelling not in term_infos:
-            term_infos[spelling] = _TermInfo(role, bridge_weight * weight, group)
-    roles = [info.role for info in term_infos.values()]
-    if "" not in roles:
-        term_infos = {
+    words = collector.words
+    if "" not in (info.role for info in words.values()):
+        words = {
             spelling: _TermInfo("", 1.0, info.group) if info.role == "light" else info
-            for spelling, info in term_infos.items()
+            for spelling, info in words.items()
         }
-        roles = [info.role for info in term_infos.values()]
-    spellings = list(term_infos)[:_MAX_TERMS]
-    terms = [
-        QueryTerm(analyzer.term_key(spelling), info.weight, False, info.group)
-        for spelling, info in zip(spellings, term_infos.values(), strict=False)
-    ]
+    meanings: dict[str, _TermInfo] = {}
+    for role, spelling, weight, group in collector.meanings:
+        if spelling not in words:
+            meanings.setdefault(spelling, _TermInfo(role, bridge_weight * weight, group))
+    term_infos = [(spelling, analyzer.term_key(spelling), info) for spelling, info in words.items()]
+    if options.loanwords:
+        term_infos += [
+            (spelling, analyzer.origin_key(spelling), info._replace(role="loanword"))
+            for spelling, info in words.items()
+            if info.role != "loanword" and spelling.isascii() and spelling.isalpha()
+        ]
+    term_infos += [(spelling, analyzer.term_key(spelling), info) for spelling, info in meanings.items()]
+    term_infos = term_infos[:_MAX_TERMS]
+    terms = [QueryTerm(key, info.weight, False, info.group) for _, key, info in term_infos]
+    spellings = [spelling for spelling, _, _ in term_infos]
     text = join_lines(query)
     grams = _distinctive_grams(text) if options.character_pairs else []
     terms += [QueryTerm(gram.key, options.character_pairs, True) for gram in grams]
     spellings += [gram.spelling for gram in grams]
-    roles = roles[:_MAX_TERMS] + ["gram"] * len(grams)
+    roles = [info.role for _, _, info in term_infos] + ["gram"] * len(grams)
     return QueryAnalysis(tuple(terms), tuple(spellings), tuple(roles), text)
 
 
