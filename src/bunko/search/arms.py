@@ -89,6 +89,8 @@ def _words_before_translations(view: IndexView, analysis: QueryAnalysis, rows: S
     roles = analysis.roles
     words = [term for term, role in zip(analysis.terms, roles, strict=True) if role in ("", "part")]
     translations = [term for term, role in zip(analysis.terms, roles, strict=True) if role in ("loanword", "bridge")]
+    if not translations:
+        return rows
     first_rows = rows[:_READ_FOR_WORDS]
     translated = _matching_groups(view, translations, first_rows)
     literal = _matching_groups(view, words, first_rows) if any(translated) else []

@@ -320,7 +320,7 @@ class Explanation:
     parts: tuple[ScorePart, ...] = ()
     term_scores: tuple[TermScore, ...] = ()
     best_sentence: str = ""
-    nearest_sentence: str = ""  # by vectors: its cosine is half of the similarity, that of the whole text the other
+    nearest_sentence: str = ""  # by vectors: the similarity lies between its cosine and that of the whole text
     sentence_score: float | None = None  # that cosine; None: the index has no vectors of its sentences
     reranker: ArmScore | None = None  # None: it was not reranked
     wordings: tuple[WordingScore, ...] = ()  # the query first; empty if it has no other wordings
