@@ -216,7 +216,7 @@ def fuse(
     combine = partial(_combine, request, adaptive_weights(view, analysis, request, lexical, nearest), lexical, nearest)
     best = sort_by_score(view, combine(found, cosines, {}))
     reading = read(best[: CLOSELY_READ[request.mode]])
-    similar = similarities(cosines, reading)
+    similar = similarities(cosines, reading, options.nearest_sentence)
     if options.similarity_threshold is not None:
         found = {row for row in found if 1 - similar[row] <= options.similarity_threshold}
         similar = {row: score for row, score in similar.items() if row in found or row in lexical}
