@@ -23,7 +23,7 @@ def weights(query: str) -> dict[str, float]:
 
 
 def roles(query: str) -> dict[str, str]:
-    analysis = analyse_query(query, RankingOptions(bridge=False))
+    analysis = analyse_query(query, RankingOptions(bridge=False, loanwords=False))
     return dict(zip(analysis.spellings, analysis.roles, strict=True))
 
 
@@ -52,6 +52,14 @@ def test_a_question_word_counts_little_instead_of_nothing() -> None:
 def test_a_query_of_light_words_alone_counts_them_in_full(query: str) -> None:
     assert set(weights(query).values()) == {1.0}
     assert set(roles(query).values()) <= {"", "gram"}
+
+
+@pytest.mark.parametrize(
+    ("light_words", "weight"), [(0, 1.0), (0.5, query_weight("違う") ** 0.5), (1, query_weight("違う"))]
+)
+def test_how_far_light_words_count_less_is_an_option(light_words: float, weight: float) -> None:
+    analysis = analyse_query("違う望遠鏡", RankingOptions(bridge=False, light_words=light_words))
+    assert analysis.terms[analysis.spellings.index("違う")].weight == pytest.approx(weight)
 
 
 def test_the_translations_of_a_light_word_count_less_too() -> None:

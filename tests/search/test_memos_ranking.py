@@ -47,10 +47,10 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
     """Σ idf · (k1 + 1) · tf / (tf + k1 · (1 − b + b · L / Lavg)), with idf ln(1 + (N − df + 0.5) / (df + 0.5))."""
     k1, b = 1.5, 0.75
     # What is indexed of a memo: the name of its file, its title, which counts twice, and its text.
-    texts = [Counter(spellings(f"diary\n{title}\n{body}\n{title}")) for title, body in ENTRIES]
+    texts = [Counter(analyzer.term_keys(f"diary\n{title}\n{body}\n{title}")) for title, body in ENTRIES]
     average = sum(sum(text.values()) for text in texts) / len(texts)
 
-    def score(text: Counter[str], terms: set[str]) -> float:
+    def score(text: Counter[int], terms: set[int]) -> float:
         total = 0.0
         for term in terms:
             df = sum(term in other for other in texts)
@@ -63,9 +63,9 @@ def test_memos_are_scored_as_the_formula_says_in_double_precision(library: Libra
     with library.store.read_transaction():
         view = library.index_view([tool.id for tool in tools])
         for query in QUERIES:
-            terms = set(spellings(query))
+            terms = set(analyzer.term_keys(query))
             asked = library.build_request(query, tools=tools)
-            wanted = [QueryTerm(analyzer.term_key(term), 1.0) for term in terms]
+            wanted = [QueryTerm(term, 1.0) for term in terms]
             found = view.rank(wanted, 10, k1=asked.options.k1, b=asked.options.b)
             ids = view.chunk_ids(found.rows)
             stored = library.store.documents.chunks(ids)

@@ -48,7 +48,7 @@ def first(answer: Answer) -> str:
     [
         ("走る", "run.md"), ("ＡＰＩ", "api.md"), ("玉ねぎ", "cook.md"), ("特許", "patent.md"), ("京都", "kyoto.md"),
         ("学", "stats.md"), ("猫", "cat.md"), ("寺", "kyoto.md"), ("github", "ci.md"), ("DEC-0054", "decision.md"),
-        ("dec0054", "decision.md"), ("server", "server.md"), ("サーバー", "server.md"), ("しれんのしろ", "quest.md"),
+        ("dec0054", "decision.md"), ("server", "form.md"), ("サーバー", "server.md"), ("しれんのしろ", "quest.md"),
         ("ゆうしゃ", "quest.md"), ("サーバーを再起動するにはどうすればいいですか？", "server.md"),
         ("How do I validate a form before sending it?", "form.md"), ("認証方式の変更", "decision.md"),
         ("refrence of endpoints", "api.md"), ("ENDPOINTS", "api.md"), ("庭園と寺", "kyoto.md"),

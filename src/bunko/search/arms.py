@@ -31,6 +31,8 @@ _MIN_GRAM_OVERLAP = 0.5
 _HIRAGANA_WEIGHT = 0.5
 # A hit by n-grams alone scores well below every hit by words, also after normalisation.
 _GRAM_ONLY_FACTOR = 0.5
+# The best rows by words are looked at to tell words from their translations.
+_READ_FOR_WORDS = 60
 # A row with every word of a query covers at least this share of it, however long the row is.
 _MIN_COVERAGE = 0.6
 
@@ -62,7 +64,8 @@ def rank_lexical(
     view: IndexView, analysis: QueryAnalysis, k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
 ) -> Ranking:
     """Return the k best rows by words, filled up with rows found by grams if words find too few."""
-    ranking = view.rank(analysis.terms, k, k1=k1, b=b, where=where)
+    ranking = view.rank(analysis.terms, max(k, _READ_FOR_WORDS), k1=k1, b=b, where=where)
+    ranking = Ranking(_words_before_translations(view, analysis, ranking.rows)[:k], ranking.scores[:k])
     if len(ranking.rows) >= k or not analysis.grams or not view.size:
         return ranking
     word_rows = set(ranking.rows)
@@ -75,6 +78,41 @@ def rank_lexical(
         orders = view.tie_order([row for _, row in extra])
         extra = [pair for pair, _ in sorted(zip(extra, orders, strict=True), key=lambda item: (item[0][0], item[1]))]
     return Ranking([*ranking.rows, *(row for _, row in extra)], [*ranking.scores, *(-score for score, _ in extra)])
+
+
+def _words_before_translations(view: IndexView, analysis: QueryAnalysis, rows: Sequence[int]) -> Sequence[int]:
+    """Return rows so that none precedes, by translations, all others with the same words as the query writes them.
+
+    The best of those others comes right before it, and the scores stay with the places: a translation is worth no more
+    than the word itself, but it still finds what nothing else in the query's language is about.
+    """
+    roles = analysis.roles
+    words = [term for term, role in zip(analysis.terms, roles, strict=True) if role in ("", "part")]
+    translations = [term for term, role in zip(analysis.terms, roles, strict=True) if role in ("loanword", "bridge")]
+    if not translations:
+        return rows
+    first_rows = rows[:_READ_FOR_WORDS]
+    translated = _matching_groups(view, translations, first_rows)
+    literal = _matching_groups(view, words, first_rows) if any(translated) else []
+    if not any(literal):
+        return rows
+    order: dict[int, None] = {}
+    for position, row_translated in enumerate(translated):
+        if position not in order and not row_translated <= literal[position]:
+            groups = row_translated | literal[position]
+            others = (*order, *range(position + 1, len(literal)))
+            order.setdefault(next((other for other in others if groups <= literal[other]), position))
+        order.setdefault(position)
+    return [*(first_rows[position] for position in order), *rows[_READ_FOR_WORDS:]]
+
+
+def _matching_groups(view: IndexView, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[set[int]]:
+    """Return the groups of the terms that each row contains."""
+    groups = [term.group for term in terms]
+    return [
+        {group for group, has_it in zip(groups, matches, strict=True) if has_it}
+        for matches in view.matches(terms, rows)
+    ]
 
 
 def _rank_grams(view: IndexView, analysis: QueryAnalysis, k: int, where: tuple[int, ...] | None) -> Ranking:
@@ -133,6 +171,7 @@ def adaptive_weights(
         max(lexical.values(), default=0.0),
         spread=nearest.spread,
         max_possible_score=highest_possible_score(view, analysis, lexical, request.options.k1),
+        factor=request.options.meaning,
     )
 
 

@@ -54,13 +54,15 @@ def explain_rows(
         counted = _highest_of_each_group(analysis, term_scores)
         details = [TermScore(analysis.spellings[i], analysis.roles[i], counted[i]) for i in matched]
         if lane == "gram":
-            # Hits by n-grams alone score at most half as much as any other: the scores add up to the total.
-            terms = gram_scores[row]
-            total = lexical_scores[row].score
-            current = sum(term.score for term in terms)
-            details = [replace(term, score=term.score * total / current) for term in terms] if current else list(terms)
-        elif row not in lexical_scores:  # it has some of the words, but not enough to be among the best
-            details = [replace(term, score=0.0) for term in details]
+            details = gram_scores[row]
+        # Hits by n-grams alone score at most half as much as any other, one with words of the query as much as another
+        # with their translations, and one that has not enough words to be among the best nothing.
+        total, current = (
+            lexical_scores[row].score if row in lexical_scores else 0.0,
+            sum(term.score for term in details),
+        )
+        if current:
+            details = [replace(term, score=term.score * total / current) for term in details]
         explanations[row] = Explanation(
             lane,
             tuple(analysis.spellings[i] for i in matched if analysis.roles[i] in ("", "part")),
@@ -269,7 +271,9 @@ class _Words:
         self._text = normalise(text).lower()
 
     def contain(self, term: TermScore) -> bool:
-        return term.term in self._text if term.role == "gram" else analyzer.term_key(term.term) in self._keys
+        if term.role == "gram":
+            return term.term in self._text
+        return not self._keys.isdisjoint((analyzer.term_key(term.term), analyzer.origin_key(term.term)))
 
 
 def _sentences(text: str, heading: str) -> list[str]:

@@ -45,11 +45,17 @@ class AdaptiveWeights(NamedTuple):
         return 0.0 if points < 0 else self.vector if points > self.vector else points
 
 
-def adaptive_weights(best_lexical_score: float, *, spread: float, max_possible_score: float) -> AdaptiveWeights:
-    """Return the weights for a query, by how far its best score by words stays below the highest possible one."""
+def adaptive_weights(
+    best_lexical_score: float, *, spread: float, max_possible_score: float, factor: float
+) -> AdaptiveWeights:
+    """Return the weights for a query, by how far its best score by words stays below the highest possible one.
+
+    Vectors count `factor` times the weight that follows from it.
+    """
     weight = _BASE_VECTOR_WEIGHT + _EXTRA_VECTOR_WEIGHT * max(
         0.0, 1 - best_lexical_score / max_possible_score if max_possible_score else 1.0
     )
+    weight = min(factor * weight, 1.0)
     per_lexical_score = (1 - weight) / best_lexical_score if best_lexical_score else 0.0
     return AdaptiveWeights(weight, per_lexical_score, weight / (_FULL_SCORE_SPREADS * spread if spread else 1.0))
 

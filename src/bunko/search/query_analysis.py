@@ -13,7 +13,7 @@ from bunko.text.line_joins import join_lines
 from bunko.text.normalise import normalise
 from bunko.text.stopwords import MAX_LIGHT_WEIGHT, query_weight
 from bunko.types.ranking import DEFAULT_RANKING, RankingOptions
-from bunko.types.records import GRAM_WEIGHT, QueryTerm
+from bunko.types.records import QueryTerm
 
 _MAX_TERMS = 128
 
@@ -40,30 +40,37 @@ NO_ANALYSIS = QueryAnalysis()
 def analyse_query(query: str, options: RankingOptions = DEFAULT_RANKING) -> QueryAnalysis:
     """Return the keys of a query: its words, their expansions, then its character bigrams."""
     bridge_weight = options.bridge_weight if options.bridge else 0.0
-    collector = _TermCollector(loanwords=options.loanwords, translate=bridge_weight > 0)
+    collector = _TermCollector(
+        loanwords=options.loanwords, translate=bridge_weight > 0, light_words=options.light_words
+    )
     for run in analyzer.runs(query):
         collector.add_run(run)
-    term_infos = collector.words
-    for role, spelling, weight, group in collector.meanings:
-        if spelling not in term_infos:
-            term_infos[spelling] = _TermInfo(role, bridge_weight * weight, group)
-    roles = [info.role for info in term_infos.values()]
-    if "" not in roles:
-        term_infos = {
+    words = collector.words
+    if "" not in (info.role for info in words.values()):
+        words = {
             spelling: _TermInfo("", 1.0, info.group) if info.role == "light" else info
-            for spelling, info in term_infos.items()
+            for spelling, info in words.items()
         }
-        roles = [info.role for info in term_infos.values()]
-    spellings = list(term_infos)[:_MAX_TERMS]
-    terms = [
-        QueryTerm(analyzer.term_key(spelling), info.weight, False, info.group)
-        for spelling, info in zip(spellings, term_infos.values(), strict=False)
-    ]
+    meanings: dict[str, _TermInfo] = {}
+    for role, spelling, weight, group in collector.meanings:
+        if spelling not in words:
+            meanings.setdefault(spelling, _TermInfo(role, bridge_weight * weight, group))
+    term_infos = [(spelling, analyzer.term_key(spelling), info) for spelling, info in words.items()]
+    if options.loanwords:
+        term_infos += [
+            (spelling, analyzer.origin_key(spelling), info._replace(role="loanword"))
+            for spelling, info in words.items()
+            if info.role != "loanword" and spelling.isascii() and spelling.isalpha()
+        ]
+    term_infos += [(spelling, analyzer.term_key(spelling), info) for spelling, info in meanings.items()]
+    term_infos = term_infos[:_MAX_TERMS]
+    terms = [QueryTerm(key, info.weight, False, info.group) for _, key, info in term_infos]
+    spellings = [spelling for spelling, _, _ in term_infos]
     text = join_lines(query)
-    grams = _distinctive_grams(text)
-    terms += [QueryTerm(gram.key, GRAM_WEIGHT, True) for gram in grams]
+    grams = _distinctive_grams(text) if options.character_pairs else []
+    terms += [QueryTerm(gram.key, options.character_pairs, True) for gram in grams]
     spellings += [gram.spelling for gram in grams]
-    roles = roles[:_MAX_TERMS] + ["gram"] * len(grams)
+    roles = [info.role for _, _, info in term_infos] + ["gram"] * len(grams)
     return QueryAnalysis(tuple(terms), tuple(spellings), tuple(roles), text)
 
 
@@ -85,10 +92,10 @@ class _TermInfo(NamedTuple):
 class _TermCollector:
     """Collects the words of a query in order, with their meanings in the other language."""
 
-    __slots__ = ("_groups", "_loanwords", "_translate", "meanings", "words")
+    __slots__ = ("_groups", "_light_words", "_loanwords", "_translate", "meanings", "words")
 
-    def __init__(self, *, loanwords: bool, translate: bool) -> None:
-        self._loanwords, self._translate = loanwords, translate
+    def __init__(self, *, loanwords: bool, translate: bool, light_words: float) -> None:
+        self._loanwords, self._translate, self._light_words = loanwords, translate, light_words
         self._groups = itertools.count()
         self.words: dict[str, _TermInfo] = {}
         self.meanings: list[tuple[str, str, float, int]] = []  # role, spelling, weight, group
@@ -123,7 +130,7 @@ class _TermCollector:
                 group = next(self._groups)
             is_loanword = role == "loanword"
             if not is_loanword:
-                weight = query_weight(spelling)
+                weight = query_weight(spelling) ** self._light_words
             if (self._loanwords or not is_loanword) and spelling not in self.words:
                 # A loanword and its English original share a group: only the one that scores higher in a text counts.
                 is_light = role == "" and weight <= MAX_LIGHT_WEIGHT

@@ -71,6 +71,8 @@ def rank_rows(
     vectors = embed_queries(view, embedder, texts) if request.mode != "bm25" else [None] * len(texts)
     query_request = request
     if weights:
+        # With other wordings, near words gain nothing on judged sets: see docs/quality.md.
+        request = replace(request, options=replace(options, nearest_words=0.0))
         rows, depth = max(request.row_count, DEPTH), max(request.rows_per_arm, DEPTH)
         query_request = replace(request, row_count=rows, depth=depth)
     ranked_query = rank_text(view, embedder, texts[0], vectors[0], query_request, where)
@@ -112,7 +114,7 @@ def rank_text(
     if vector is not None:
         nearest = rank_semantic(view, vector, request.rows_per_arm, where)
     arms = Arms(lexical, nearest)
-    read = partial(read_closely, view, embedder, text, vector)
+    read = partial(read_closely, view, embedder, text if options.nearest_words else "", vector)
     scores = fuse(view, analysis, request, arms, read, noise_floor=embedder.noise_floor if embedder else -1.0)
     rows = select_rows(view, request, scores, partial(have_every_word, view, analysis))
     scores = scores._replace(final=shown_scores(view, analysis, request, scores, rows))
@@ -214,7 +216,7 @@ def fuse(
     combine = partial(_combine, request, adaptive_weights(view, analysis, request, lexical, nearest), lexical, nearest)
     best = sort_by_score(view, combine(found, cosines, {}))
     reading = read(best[: CLOSELY_READ[request.mode]])
-    similar = similarities(cosines, reading)
+    similar = similarities(cosines, reading, options.nearest_sentence)
     if options.similarity_threshold is not None:
         found = {row for row in found if 1 - similar[row] <= options.similarity_threshold}
         similar = {row: score for row, score in similar.items() if row in found or row in lexical}

@@ -1,8 +1,8 @@
 """Compare a query with texts, and read the first of them closely: sentence by sentence and word by word.
 
 One vector says what a long text is about as a whole; the sentence that answers a query may say something else. So the
-similarity of a text that is read closely is the mean of its own cosine and that of its nearest sentence. And each word
-of the query looks for its nearest one: texts without it fall behind, by how much they lack it.
+similarity of a text that is read closely lies between its own cosine and that of its nearest sentence. And each word of
+the query looks for its nearest one: texts without it fall behind, by how much they lack it.
 """
 
 from __future__ import annotations
@@ -52,10 +52,13 @@ def read_closely(
     return CloseReading(dict(zip(sentences, matches, strict=True)), trust)
 
 
-def similarities(cosines: Mapping[int, float], reading: CloseReading) -> dict[int, float]:
-    """Return the similarity of rows, of which some were read closely."""
+def similarities(cosines: Mapping[int, float], reading: CloseReading, share: float) -> dict[int, float]:
+    """Return the similarity of rows; of those that were read closely, the nearest sentence has a share of it."""
     matches = reading.matches
-    return {row: (cosine + matches[row].cosine) / 2 if row in matches else cosine for row, cosine in cosines.items()}
+    return {
+        row: (1 - share) * cosine + share * matches[row].cosine if row in matches else cosine
+        for row, cosine in cosines.items()
+    }
 
 
 def lost_points(reading: CloseReading, weight: float, spread: float) -> dict[int, float]:

@@ -69,7 +69,8 @@ def corrections() -> Corrections:
 # Raise this when the terms of a text change: older libraries then report that they must be rebuilt.
 # 2: lines of hard-wrapped Japanese are joined.
 # 3: loanwords are corrected; contractions and prefixes (don't, re-render) are no words of their own.
-VERSION = 3
+# 4: the English origin of a loanword is not the English word itself.
+VERSION = 4
 
 # One pass: a run of Japanese, or a word with its inner connectors (max_chunk_chars, DEC-0054, node.js, C++).
 _RUN = re.compile(rf"[{JAPANESE_CHARS}]+|[^\W_{JAPANESE_CHARS}]+(?:[-_.'’:/@][^\W_{JAPANESE_CHARS}]+)*(?:\+\+|#)?")
@@ -108,6 +109,11 @@ def term_key(spelling: str) -> int:
     """Return the key of a spelling; the top bit is reserved for n-grams."""
     digest = blake2b(spelling.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
+
+
+def origin_key(spelling: str) -> int:
+    """Return the key of an English word in texts that have a loanword from it, which is not the word itself."""
+    return term_key("-" + spelling)
 
 
 def runs(text: str) -> list[str]:
@@ -159,7 +165,9 @@ def _run_keys(run: str) -> tuple[int, ...]:
 
 
 def _line_keys(line: str) -> tuple[int, ...]:
-    return tuple(term_key(term.spelling) for term in _line_terms(line))
+    return tuple(
+        origin_key(term.spelling) if term.role == "loanword" else term_key(term.spelling) for term in _line_terms(line)
+    )
 
 
 _RUN_KEYS = _KeyCache(_run_keys, 100_000)  # about 20 MB

@@ -329,7 +329,7 @@ class Explanation:
     parts: tuple[ScorePart, ...] = ()
     term_scores: tuple[TermScore, ...] = ()
     best_sentence: str = ""
-    nearest_sentence: str = ""  # by vectors: its cosine is half of the similarity, that of the whole text the other
+    nearest_sentence: str = ""  # by vectors: the similarity lies between its cosine and that of the whole text
     sentence_score: float | None = None  # that cosine; None: its sentences were not compared
     near_words: tuple[NearWord, ...] = ()  # those that are not the same word
     reranker: ArmScore | None = None  # None: it was not reranked

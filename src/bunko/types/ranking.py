@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar, get_args
 
 from bunko.types import Fusion
+from bunko.types.records import GRAM_WEIGHT
 
 _T = TypeVar("_T")
 OptionValue = float | int | str | bool | None
@@ -140,6 +141,37 @@ class RankingOptions:
         stage="analysis",
     )
 
+    light_words: float = option(
+        1.0,
+        "How far words that say little count less: 0 not at all, more than 1 even less",
+        labels=("Words that say little", "意味の薄い語"),
+        stage="analysis",
+        high=2,
+        step=0.1,
+    )
+    character_pairs: float = option(
+        GRAM_WEIGHT,
+        "Weight of pairs of characters beside words: they add to Japanese texts that words found",
+        labels=("Weight of character pairs", "文字の並びの重み"),
+        stage="analysis",
+    )
+
+    meaning: float = option(
+        1.0,
+        "How much vectors count where vector_weight is not set: a factor of the weight chosen per query",
+        labels=("How much the meaning counts", "意味の効き方"),
+        stage="fusion",
+        searches=("cc",),
+        high=2,
+        step=0.1,
+    )
+    nearest_sentence: float = option(
+        0.5,
+        "Share of the sentence nearest to the query in the similarity of a text; the whole text has the rest",
+        labels=("Weight of the nearest sentence", "最も近い文の重み"),
+        stage="fusion",
+        searches=("semantic", "cc", "rrf"),
+    )
     # 0.8 won on judged sets, see docs/quality.md.
     nearest_words: float = option(
         0.8,

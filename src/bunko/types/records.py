@@ -373,7 +373,7 @@ class IndexState:
         return not (self.pending or self.problem)
 
 
-# An n-gram beside the words of a query counts a quarter of its idf: chosen on judged sets, see docs/quality.md.
+# An n-gram counts a quarter of its idf, beside words and alone: chosen on judged sets, see docs/quality.md.
 GRAM_WEIGHT = 0.25
 
 
