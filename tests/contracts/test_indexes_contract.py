@@ -20,6 +20,7 @@ from bunko.search.query_analysis import analyse_query
 from bunko.search.request import RankRequest
 from bunko.stores import memory
 from bunko.text import analyzer, ngrams
+from bunko.text.sentence_codec import pack_sentences
 from bunko.types import MODES, Mode, Tool
 from bunko.types.ranking import DEFAULT_RANKING, RankingOptions
 from bunko.types.records import Filter, NearestRows, PreparedDocument, QueryTerm, Ranking
@@ -58,8 +59,8 @@ def with_vectors(document: PreparedDocument) -> tuple[PreparedDocument, dict[byt
 
 
 def sentences_of(text: str) -> SentenceSubwords:
-    """Return numbers for the characters of a text."""
-    return np.array([ord(char) for char in text], np.uint16)
+    """Return numbers for the characters of a text, as one sentence."""
+    return pack_sentences([np.array([ord(char) for char in text], np.int32)], np.ones(1, np.float32))
 
 
 def write(store: Store, tool: Tool, documents: dict[str, tuple[str, ...]]) -> None:

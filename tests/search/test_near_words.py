@@ -8,10 +8,16 @@ from typing import Any
 
 import pytest
 
+from bunko.errors import LibraryDamaged
 from bunko.library.library import Library
 from bunko.protocols import DamagedIndex
-from bunko.search.similarity import read_closely
+from bunko.search.arms import Arms, rank_lexical
+from bunko.search.query_analysis import analyse_query
+from bunko.search.rank import fuse
+from bunko.search.request import RankRequest
+from bunko.search.similarity import CloseReading, read_closely
 from bunko.types import Explanation
+from bunko.types.records import SentenceMatch
 from tests.conftest import Opener, Run
 
 # The texts have no word of the query, and the one that answers it speaks of other things too.
@@ -108,3 +114,55 @@ def test_impossible_sentences_are_the_damage_of_an_index(library: Library) -> No
 
         with pytest.raises(DamagedIndex, match="do not fit together"):
             read_closely(Damaged(), embedder, "a", vector, rows)  # type: ignore[arg-type]
+
+
+def test_a_text_that_cannot_be_read_loses_as_much_as_others(library: Library) -> None:
+    library.reindex()
+    with library.store.read_transaction():
+        view, embedder = library.index_view([tool.id for tool in library.tools()]), library.embedder()
+        assert embedder is not None
+        query = "park the car"
+        vector = embedder.embed([query], query=True)[0]
+        request = RankRequest(query, "hybrid", 3)
+        analysis = analyse_query(query)
+        arms = Arms(rank_lexical(view, analysis, 3, k1=1.2, b=0.75), view.nearest(vector, 3))
+        [first, second, third] = view.rows()
+
+        def read(rows: object) -> CloseReading:
+            matches = {first: SentenceMatch(0.1, 0, 0.4), second: SentenceMatch(0.1, 0, 0.2)}
+            return CloseReading(matches, 1.0)
+
+        lost = fuse(view, analysis, request, arms, read, noise_floor=-1.0).lost
+        assert lost[first] == 0
+        assert lost[third] == pytest.approx(lost[second] / 2)
+
+
+def test_a_longer_list_begins_with_a_shorter_one(docs: Path, open_docs: Opener) -> None:
+    words = ("park", "car", "house", "garden", "river", "boat", "train", "ticket", "coffee", "bread")
+    for number in range(160):
+        chosen = [words[(number * step + step) % len(words)] for step in (1, 3, 7)]
+        (docs / f"{number:03}.md").write_text(f"# {chosen[0]}\n\nThe {chosen[1]} is near the {chosen[2]}. {number}")
+    library = open_docs()
+    for mode in ("semantic", "hybrid"):
+        lists = [library.search("leave the automobile by the home", mode=mode, top_k=k).hits for k in (5, 10, 20)]
+        uris = [[hit.uri for hit in hits] for hits in lists]
+        assert uris[0] == uris[1][:5]
+        assert uris[1] == uris[2][:10]
+
+
+def test_the_numbers_of_far_texts_add_up_too(library: Library, docs: Path, run: Run) -> None:
+    printed: Any = run("search", "😀", "--docs-dir", docs, "--mode", "semantic", "--explain", "--json").json()
+    for result in printed["results"]:
+        assert sum(part["points"] for part in result["explain"]["parts"]) == pytest.approx(result["score"], abs=1e-4)
+
+
+def test_subwords_that_are_damaged_in_the_library_are_its_damage(library: Library) -> None:
+    library.reindex()
+    with sqlite3.connect(library.paths.database) as connection:
+        connection.execute("UPDATE subwords SET sentences = x'010005000000ffff'")
+    connection.close()
+    with Library(library.paths, library.settings, library.store) as again:
+        for path in library.paths.database.parent.rglob("*.segment"):
+            path.unlink()
+        with pytest.raises(LibraryDamaged):
+            again.search("荷物を運び入れる", refresh=False)

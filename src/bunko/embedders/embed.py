@@ -45,12 +45,14 @@ def vector_keys(embedder: Embedder, texts: Sequence[str], *, query: bool = False
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list[SentenceSubwords]]:
-    """Return the vectors of texts, and those of the sentences of each if the embedder computes them, else none."""
+    """Return the vectors of texts, and the subwords of the sentences of each if the embedder splits them, else none."""
     # Imported late: whoever only reads the options of providers needs none of it.
     from bunko.protocols import SentenceEmbedder
 
     if isinstance(embedder, SentenceEmbedder):
-        return _call(embedder, lambda: embedder.embed_sentences(texts))
+        vectors, sentences = _call(embedder, lambda: embedder.embed_sentences(texts))
+        # Until subwords were kept, an embedder of another package returned vectors here.
+        return vectors, sentences if all(one.ndim == 1 and one.dtype == "uint16" for one in sentences) else []
     return embed_and_check(embedder, texts), []
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bunko.protocols import DamagedIndex
+from bunko.text.sentence_codec import unpack_sentences
 from bunko.types.records import SentenceMatch
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ _MAX_COSINE = 0.4
 _FULL_SUBWORDS, _FALL = 8, 3
 _MIN_TRUST = 0.03  # below, they are not compared
 _MIN_WEIGHT = 0.01  # of a subword that is compared: は and の say next to nothing
-# Lengths are stored in this unit: the largest half float is 65,504.
-_LENGTH_UNIT = np.float32(1024)
 
 
 # What an explanation names: pairs that are near, and most important ones.
@@ -52,15 +52,6 @@ class QueryWords(NamedTuple):
         return cls(ids[kept], rows[kept] / np.sqrt(squares[kept])[:, None], weights[kept], trust)
 
 
-def pack(ids: Sequence[npt.NDArray[np.int32]], lengths: npt.NDArray[np.float32]) -> SentenceSubwords:
-    """Return the subwords of a text's sentences and the length of each one's vector as one array.
-
-    It holds the number of sentences, how many subwords each has, the lengths as half floats, and the subwords.
-    """
-    halves = (lengths / _LENGTH_UNIT).astype(np.float16).view(np.uint16)
-    return np.concatenate([[len(ids), *map(len, ids)], halves, *ids]).astype(np.uint16)
-
-
 def compare(
     table: npt.NDArray[np.int8],
     scales: npt.NDArray[np.float32],
@@ -69,13 +60,11 @@ def compare(
     texts: Sequence[SentenceSubwords],
 ) -> list[SentenceMatch]:
     """Return for each text its sentence nearest to the vector of a query, and how near the best one's words are."""
-    counts = [int(text[0]) for text in texts]
-    sizes = np.concatenate([text[1 : 1 + count] for text, count in zip(texts, counts, strict=True)])
-    lengths = np.concatenate([text[1 + count : 1 + 2 * count] for text, count in zip(texts, counts, strict=True)])
-    tokens = np.concatenate([text[1 + 2 * count :] for text, count in zip(texts, counts, strict=True)])
+    counts, sizes, lengths, tokens = unpack_sentences(texts)
     sentence_counts = np.array(counts)
-    if not (sentence_counts.all() and sizes.all() and int(sizes.sum(dtype=np.intp)) == len(tokens)):
-        raise ValueError("The index file has arrays that do not fit together")
+    is_sound = sentence_counts.all() and sizes.all() and int(sizes.sum(dtype=np.intp)) == len(tokens)
+    if not is_sound or int(tokens.max()) >= len(table):
+        raise DamagedIndex("The index file has arrays that do not fit together")
     starts = np.cumsum(sizes, dtype=np.intp) - sizes  # of sentences among tokens
     firsts = np.cumsum(sentence_counts) - sentence_counts  # of texts among sentences
     # Each subword of all texts is compared once, and its cosines are looked up.
@@ -87,7 +76,7 @@ def compare(
     rows = table[distinct].astype(np.float32)
     products = np.vstack([words.units, vector[None]]) @ rows.T
     dots = products[-1] * scales[distinct]
-    cosines = np.add.reduceat(dots[columns], starts) / (lengths.view(np.float16) * _LENGTH_UNIT)
+    cosines = np.add.reduceat(dots[columns], starts) / lengths
     best = np.maximum.reduceat(cosines, firsts)
     # The first of equal ones, so that the answer does not depend on how texts are compared together.
     hits = np.flatnonzero(cosines == best.repeat(sentence_counts))
@@ -128,8 +117,8 @@ def near_pairs(table: npt.NDArray[np.int8], words: QueryWords, text: SentenceSub
     """Return the subwords of a query with their near ones in the sentence that counts, without the same ones."""
     if not len(words.ids):
         return []
-    count = int(text[0])
-    tokens, sentences = text[1 + 2 * count :].astype(np.intp), np.repeat(np.arange(count), text[1 : 1 + count])
+    [count], sizes, _, subwords = unpack_sentences([text])
+    tokens, sentences = subwords.astype(np.intp), np.repeat(np.arange(count), sizes)
     rows = table[tokens].astype(np.float32)
     cosines = words.units @ (rows / np.maximum(np.linalg.norm(rows, axis=1), 1e-9)[:, None]).T
     scores = [_best_in(cosines, words, (sentences == number) | (sentences == 0)) for number in range(count)]

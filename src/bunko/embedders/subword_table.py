@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.embedders.nearest_words import QueryWords, compare, near_pairs, pack
+from bunko.embedders.nearest_words import QueryWords, compare, near_pairs
 from bunko.errors import EmbedderError
 from bunko.runtime import array_file
 from bunko.runtime.package_errors import package_errors
 from bunko.text.normalise import normalise
+from bunko.text.sentence_codec import pack_sentences
 from bunko.text.sentences import passage_ranges
 from bunko.text.subwords import MODEL_PATH, replace_surrogates, space_words, split_query
 from bunko.types import NearWord
@@ -92,7 +93,7 @@ class Static:
         starts = np.cumsum([0, *map(len, passages)]).tolist()
         return (
             _unit_rows(np.add.reduceat(sums, starts[:-1], axis=0)),
-            [pack(ids[start:end], lengths[start:end]) for start, end in itertools.pairwise(starts)],
+            [pack_sentences(ids[start:end], lengths[start:end]) for start, end in itertools.pairwise(starts)],
         )
 
     def compare(

@@ -79,6 +79,7 @@ class CachedSearch:
         self._analysis_cache: dict[tuple[object, ...], QueryAnalysis] = {}
         self._nearest_cache: dict[tuple[int, int], NearestRows | None] = {}
         self._reading_cache: dict[int, CloseReading] = {}
+        self._rows_read: dict[int, set[int]] = {}
         self._lexical_cache: dict[tuple[object, ...], Ranking] = {}
         self._every_word_cache: dict[tuple[object, ...], dict[int, bool]] = {}
         self._chunk_cache: dict[int, tuple[str, str]] = {}
@@ -151,11 +152,13 @@ class CachedSearch:
 
     def _read_closely(self, query_index: int, rows: Sequence[int]) -> CloseReading:
         matches, trust = self._reading_cache.get(query_index, CloseReading({}))
-        uncached = [row for row in rows if row not in matches]
+        read = self._rows_read.setdefault(query_index, set())
+        uncached = [row for row in rows if row not in read]
+        read.update(uncached)
         if uncached and self._vectors is not None:
             text = clean_query(self._queries[query_index].text)
             reading = read_closely(self._view, self._embedder, text, self._vectors[query_index], uncached)
-            matches, trust = {**matches, **reading.matches}, reading.trust
+            matches, trust = {**matches, **reading.matches}, max(trust, reading.trust)
             self._reading_cache[query_index] = CloseReading(matches, trust)
         return CloseReading({row: matches[row] for row in rows if row in matches}, trust)
 

@@ -94,7 +94,7 @@ def _assign_stored_vectors(
         keyed_documents, texts = assign_vector_keys(embedder, documents)
     except EmbedderError:  # a model that must be asked for its size
         return documents
-    missing = store.vectors.missing(texts, split=isinstance(embedder, SentenceEmbedder))
+    missing = store.vectors.missing(texts)
     return [
         keyed if missing.isdisjoint(keyed.vector_keys) else prepared
         for prepared, keyed in zip(documents, keyed_documents, strict=True)
@@ -140,7 +140,7 @@ def assign_vector_keys(
 
 
 def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, list[SentenceSubwords]]:
-    """Return the vectors of texts, and those of their sentences if the embedder computes them."""
+    """Return the vectors of texts, and the subwords of their sentences if the embedder splits them."""
     provider = embedder.label.partition(":")[0]
     with timer(f"{provider}_embed", _log, indent=1, detail=f"batch_size={len(texts)}"):
         return embed_texts(embedder, texts)

@@ -136,10 +136,11 @@ def explanation_rows(explanation: Explanation, score: float, *, is_table: bool =
         rows.append(("near words", ", ".join(pairs)))
     if len(arithmetic["parts"]) > 1:
         names = [translate(part["arm"].replace("_", " ")) for part in arithmetic["parts"]]
-        points = " + ".join(
-            f"{name} {part['points']:.4f}" for name, part in zip(names, arithmetic["parts"], strict=True)
+        points = "".join(
+            f" {'-' if part['points'] < 0 else '+'} {name} {abs(part['points']):.4f}"
+            for name, part in zip(names, arithmetic["parts"], strict=True)
         )
-        rows.append(("score", f"{explanation.explained_score(score):.4f} = {points}".replace("+ -", "- ")))
+        rows.append(("score", f"{explanation.explained_score(score):.4f} = {points.removeprefix(' + ')}"))
     if explanation.wordings:
         added = []
         for wording in explanation.wordings:

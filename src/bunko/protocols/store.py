@@ -150,7 +150,7 @@ class ChangeStore(Protocol):
         """Yield the vectors of the chunks with these ids that still exist, in any order."""
 
     def chunk_sentences(self, ids: Sequence[int]) -> Iterator[ChunkSentences]:
-        """Yield the sentence vectors of the chunks with these ids that still exist, in any order."""
+        """Yield the subwords of the chunks with these ids that still exist, in any order."""
 
     def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
         """Yield the texts of the chunks with these ids that still exist, in any order."""

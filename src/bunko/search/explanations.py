@@ -37,7 +37,8 @@ def explain_rows(
     where: tuple[int, ...] | None,
 ) -> dict[int, Explanation]:
     """Return the reasons for each row: its terms, its score and rank in each arm, and their shares of its score."""
-    by_meaning = sort_by_score(view, scores.semantic)
+    ranked = {row: fusion.take_away(score, scores.lost.get(row, 0.0)) for row, score in scores.semantic.items()}
+    by_meaning = sort_by_score(view, ranked)
     lexical_scores, semantic_scores = (
         _arm_scores(arms.lexical),
         _arm_scores(Ranking(by_meaning, [scores.semantic[row] for row in by_meaning])),
@@ -149,13 +150,11 @@ def _fusion_parts(
     if arms.nearest is None:
         return lambda row: {"bm25": (lexical[row], scores.final[row], 1.0)}, "bm25"
     if request.mode == "semantic":
-        return lambda row: _with_near_words(
-            {"vector": (semantic[row], semantic[row], 1.0)}, scores, 1.0, row
-        ), "semantic"
+        return partial(_semantic_parts, scores), "semantic"
     options = request.options
     ranked = {row: fusion.take_away(cosine, scores.lost.get(row, 0.0)) for row, cosine in semantic.items()}
     if options.fusion == "rrf":
-        by_meaning = sorted(ranked, key=ranked.__getitem__, reverse=True)
+        by_meaning = sort_by_score(view, ranked)
         ranks = [("bm25", lexical, _ranks(arms.lexical.rows)), ("vector", semantic, _ranks(by_meaning))]
         return partial(_reciprocal_parts, ranks, options.rrf_k), "rrf"
     if options.vector_weight is not None:
@@ -198,7 +197,7 @@ def _adaptive_parts(scores: FusedScores, weights: fusion.AdaptiveWeights, mean: 
 
 def _semantic_parts(scores: FusedScores, row: int) -> _Parts:
     cosine = scores.semantic[row]
-    return _with_near_words({"vector": (cosine, cosine, 1.0)}, scores, 1.0, row)
+    return _with_near_words({"vector": (cosine, min(max(cosine, 0.0), 1.0), 1.0)}, scores, 1.0, row)
 
 
 def _with_near_words(parts: _Parts, scores: FusedScores, weight: float, row: int) -> _Parts:
@@ -216,15 +215,17 @@ _MAX_SENTENCE_CHARS = 300
 _MAX_COMPARED = 40
 
 
-def explain_texts(hits: Sequence[Hit], query: str, embedder: Embedder | None) -> list[Hit]:
+def explain_texts(hits: Sequence[Hit], request: RankRequest, embedder: Embedder | None) -> list[Hit]:
     """Return hits whose explanations name the fields of their terms and their best sentence.
 
     Without a term, sentences are compared with the query by an embedder, unless that sends them to a server.
     """
-    return [_explain(hit, query, embedder) for hit in hits]
+    compares_words = request.mode != "bm25" and request.options.nearest_words > 0 and not request.wordings
+    reader = embedder if compares_words and isinstance(embedder, SentenceReader) else None
+    return [_explain(hit, request.query, embedder, reader) for hit in hits]
 
 
-def _explain(hit: Hit, query: str, embedder: Embedder | None) -> Hit:
+def _explain(hit: Hit, query: str, embedder: Embedder | None, reader: SentenceReader | None) -> Hit:
     if hit.explanation is None:
         return hit
     fields = [(name, _Words(text)) for name, text in _fields(hit)]
@@ -237,9 +238,6 @@ def _explain(hit: Hit, query: str, embedder: Embedder | None) -> Hit:
     if not best and sentences and embedder is not None and not embedder.is_remote:
         best = _best_by_vectors(sentences[:_MAX_COMPARED], query, embedder)
     nearest = nearest_sentence(hit) or nearest_heading(hit)
-    near_words: list[NearWord] = []
-    if isinstance(embedder, SentenceReader) and any(part.arm == "vector" for part in hit.explanation.parts):
-        near_words = embedder.near_words(query, hit.chunk.text_in_context(hit.title))
     return replace(
         hit,
         explanation=replace(
@@ -248,9 +246,16 @@ def _explain(hit: Hit, query: str, embedder: Embedder | None) -> Hit:
             best_sentence=best if len(best) <= _MAX_SENTENCE_CHARS else best[:_MAX_SENTENCE_CHARS].rstrip() + "…",
             nearest_sentence=nearest,
             sentence_score=hit.explanation.sentence_score if nearest else None,
-            near_words=tuple(near_words),
+            near_words=_near_words(hit, query, reader),
         ),
     )
+
+
+def _near_words(hit: Hit, query: str, reader: SentenceReader | None) -> tuple[NearWord, ...]:
+    try:
+        return tuple(reader.near_words(query, hit.chunk.text_in_context(hit.title))) if reader else ()
+    except EmbedderError:  # it can embed the query, but not split texts
+        return ()
 
 
 def _fields(hit: Hit) -> list[tuple[str, str]]:

@@ -59,7 +59,7 @@ def find_hits(
             deeper = replace(request, row_count=max(request.row_count, request.rerank_count), depth=depth)
             hits = _fetch_hits(store, view, tools, request, rank_rows(view, embedder, deeper, where))
         if request.explain and request.explain_texts:
-            hits = explain_texts(hits, request.query, embedder)
+            hits = explain_texts(hits, request, embedder)
         _log.debug("[search] results: %d chunks returned", len(hits))
         for rank, hit in enumerate(hits if _log.isEnabledFor(logging.DEBUG) else (), 1):
             _log.debug('[search]   [%d] score=%.2f file=%s heading="%s"', rank, hit.score, hit.uri, hit.chunk.heading)
@@ -82,7 +82,7 @@ def _ranked_hits(
     rows_with_phrases: set[int] | None = None
     if selection.phrases:
         rows_with_phrases, where = _find_phrases(store, view, selection, where)
-    depth = max(request.rows_to_select_from, request.rerank_count)
+    depth = max(request.rows_to_select_from, request.rows_per_arm, request.rerank_count)
     max_depth = max(depth, MAX_HITS)
     batch = selection.already_returned + selection.limit
     # Twice as many are enough for most passages; to build and explain more rows takes longer than to rank them.

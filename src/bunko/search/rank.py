@@ -23,7 +23,7 @@ from bunko.search.arms import (
 from bunko.search.explanations import explain_rows
 from bunko.search.fusion import AdaptiveWeights
 from bunko.search.query_analysis import NO_ANALYSIS, QueryAnalysis, analyse_query
-from bunko.search.request import CLOSELY_READ, RankRequest
+from bunko.search.request import CLOSELY_READ, FIRST_ROWS, RankRequest
 from bunko.search.similarity import ReadClosely, lost_points, read_closely, similarities, sort_by_score
 from bunko.search.wordings import DEPTH, PROTECTED_ROWS, CombinedScores, combine, keep_full_matches
 from bunko.types import Explanation, WordingScore
@@ -213,21 +213,27 @@ def fuse(
     if request.has_adaptive_weight:
         lexical_only = [row for row in lexical if row not in cosines]
         cosines |= zip(lexical_only, view.cosines(nearest.query_vector, lexical_only), strict=True)
-    combine = partial(_combine, request, adaptive_weights(view, analysis, request, lexical, nearest), lexical, nearest)
-    best = sort_by_score(view, combine(found, cosines, {}))
-    reading = read(best[: CLOSELY_READ[request.mode]])
+    weights = adaptive_weights(view, analysis, request, lexical, nearest)
+    combine = partial(_combine, view, request, weights, lexical, nearest)
+    # Whatever the depth, the same rows: a longer list begins with the rows of a shorter one.
+    first = {*arms.lexical.rows[:FIRST_ROWS], *nearest.ranking.rows[: max(FIRST_ROWS, CLOSELY_READ[request.mode])]}
+    best = [row for row in sort_by_score(view, combine(found, cosines, {})) if row in first]
+    rows_read = best[: CLOSELY_READ[request.mode]]
+    reading = read(rows_read)
     similar = similarities(cosines, reading, options.nearest_sentence)
     if options.similarity_threshold is not None:
         found = {row for row in found if 1 - similar[row] <= options.similarity_threshold}
         similar = {row: score for row, score in similar.items() if row in found or row in lexical}
     lost = lost_points(reading, options.nearest_words, nearest.spread)
-    fewest = min(lost.values(), default=0.0)
-    lost = {row: lost.get(row, fewest) for row in similar}
+    if lost:  # what cannot be read, for it has no vector of this embedder, loses as much as others
+        mean, most = sum(lost.values()) / len(lost), min(lost.values())
+        lost = dict.fromkeys(similar, most) | dict.fromkeys(set(rows_read) & similar.keys(), mean) | lost
     final = combine(found, similar, lost)
     return FusedScores(lexical, {row: similar[row] for row in found}, final, similar, lost, reading)
 
 
 def _combine(
+    view: IndexView,
     request: RankRequest,
     weights: AdaptiveWeights | None,
     lexical: Mapping[int, float],
@@ -245,8 +251,7 @@ def _combine(
         return semantic
     if options.vector_weight is not None and options.fusion == "cc":
         return fusion.convex_combination(semantic, lexical, options.vector_weight)
-    by_meaning = sorted(semantic, key=semantic.__getitem__, reverse=True)
-    return fusion.reciprocal_rank_fusion([list(lexical), by_meaning], options.rrf_k)
+    return fusion.reciprocal_rank_fusion([list(lexical), sort_by_score(view, semantic)], options.rrf_k)
 
 
 def shown_scores(
@@ -276,9 +281,8 @@ def select_rows(
 ) -> list[int]:
     """Return the top rows that reach the minimum score, best first; `every_word` is `have_every_word` or a cache."""
     final_scores = scores.final
-    # The ranking of one arm alone is already sorted.
-    is_sorted = final_scores is scores.lexical or final_scores is scores.semantic
-    rows = list(final_scores) if is_sorted else sort_by_score(view, final_scores)
+    # The ranking by words alone is already sorted.
+    rows = list(final_scores) if final_scores is scores.lexical else sort_by_score(view, final_scores)
     minimum = request.options.min_combined_score
     if minimum is not None and request.has_combined_score:
         # The minimum removes noise. With a high vector weight, a text that contains every word may score below it.

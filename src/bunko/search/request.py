@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # No person types more; a longer query is a pasted document, and its beginning says what it is about.
 MAX_QUERY_CHARS = 2000
 # Rows that each arm contributes to a fusion: with fewer, one outlier changes the normalisation.
-_MIN_FETCH = 60
+FIRST_ROWS = 60
 # The first rows are read closely, see `similarity.read_closely`; vectors alone need that more.
 CLOSELY_READ: Mapping[Mode, int] = {"hybrid": 50, "semantic": 100}
 # As many other wordings as anybody has ideas; each costs about as much as the query.
@@ -123,7 +123,7 @@ class RankRequest:
     @property
     def rows_to_select_from(self) -> int:
         """Return how many rows of an arm a fusion or a selection of the best needs."""
-        return max(3 * self.row_count, _MIN_FETCH)
+        return max(3 * self.row_count, FIRST_ROWS)
 
     @property
     def has_combined_score(self) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from bunko.protocols import DamagedIndex, Embedder, IndexView, SentenceReader
+from bunko.errors import EmbedderError
+from bunko.protocols import Embedder, IndexView, SentenceReader
 from bunko.types.records import SentenceMatch
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def read_closely(
     sentences = {row: text for row, text in zip(rows, view.sentences(rows), strict=True) if text is not None}
     try:
         matches, trust = embedder.compare(query, vector, list(sentences.values()))
-    except (IndexError, ValueError) as error:
-        raise DamagedIndex(str(error)) from error
+    except EmbedderError:  # it cannot split texts now: whole texts are compared
+        return CloseReading({})
     return CloseReading(dict(zip(sentences, matches, strict=True)), trust)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bunko.types.records import StoredDocument
 
     Vectors = npt.NDArray[np.float32]
-    SentenceSubwords = npt.NDArray[np.uint16]  # those of each sentence of a text, see `embedders.nearest_words.pack`
+    SentenceSubwords = npt.NDArray[np.uint16]  # those of each sentence of a text, see `text.sentence_codec`
 
 Mode = Literal["bm25", "semantic", "hybrid"]
 Fusion = Literal["cc", "rrf"]

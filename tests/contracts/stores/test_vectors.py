@@ -11,6 +11,7 @@ import pytest
 from bunko.errors import LibraryError
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
+from bunko.text.sentence_codec import pack_sentences
 from bunko.types import Tool
 from bunko.types.build_info import BuildInfo
 from bunko.types.records import EmbeddingUsage, PreparedDocument, VectorRoom
@@ -90,7 +91,7 @@ def test_what_a_chunk_has_stays_when_it_is_released(store: Store) -> None:
 
 def test_the_subwords_of_sentences_are_kept_with_the_vector_of_their_text(store: Store) -> None:
     tool = store.tools.put(Tool("docs"))
-    subwords = np.array([1, 2, 47_999], np.uint16)
+    subwords = pack_sentences([np.array([1, 2, 47_999], np.int32)], np.ones(1, np.float32))
     store.documents.write(tool.id, upsert=[prepared("none.md", "x")])
     [bare] = store.changes.chunks_since(tool.id, 0)
     assert [chunk.sentences for chunk in store.changes.chunk_sentences([bare.chunk_id])] == [None]
@@ -111,12 +112,12 @@ def test_the_subwords_of_sentences_are_kept_with_the_vector_of_their_text(store:
     assert store.vectors.missing([b"1", b"2"]) == set()
     assert store.vectors.missing([b"1", b"2"], split=True) == {b"2"}
     assert store.vectors.unsplit(tool.id) == 1
-    store.vectors.pin(tool.id, "a", {b"3": vector(3)}, sentences={b"3": subwords[:1]})
+    store.vectors.pin(tool.id, "a", {b"3": vector(3)}, sentences={b"3": subwords})
     store.documents.write(tool.id, remove=["a.md"])
     store.vectors.delete_orphans()
     store.documents.write(tool.id, upsert=[replace(prepared("b.md", "x", "y"), vector_keys=[b"1", b"3"])])
     kept = {chunk.chunk_id: chunk.sentences for chunk in store.changes.chunks_since(tool.id, 0)}
-    assert [None if one is None else one.tolist() for one in kept.values()] == [None, subwords[:1].tolist()]
+    assert [None if one is None else one.tolist() for one in kept.values()] == [None, subwords.tolist()]
 
 
 def test_what_was_spent_adds_up_for_each_embedder(store: Store) -> None:

@@ -45,7 +45,7 @@ class ScoredChunk:
         scored = cls(chunk.chunk_id, chunk.document_id, chunk.tiebreak_order)
         scored.set_terms(chunk.term_keys, chunk.term_counts)
         scored.text, scored.vector, scored.has_vector = join_lines(chunk.text), chunk.vector, True
-        scored.sentences, scored.has_sentences = chunk.sentences, True
+        scored.sentences, scored.has_sentences = chunk.sentences, chunk.sentences is not None
         return scored
 
     def set_terms(self, keys: npt.NDArray[np.uint64], counts: npt.NDArray[np.uint16]) -> None:

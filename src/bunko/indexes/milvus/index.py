@@ -236,7 +236,7 @@ class MilvusIndex:
         if not all(self._segments.storage_bytes(tool_id) for tool_id in tool_ids):
             raise failure
         view = self._segments.view(tool_ids, without_vectors=without_vectors)
-        local = EmbeddedView(view.views, view.generation)
+        local = EmbeddedView(view.views, view.generation, self._store)
         local.notices = [f"{failure.message}, so the local index was searched. {failure.hint}".rstrip()]
         return local
 

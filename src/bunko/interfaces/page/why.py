@@ -76,7 +76,7 @@ class Why:
     hidden_score: str
     best_sentence: str
     nearest_sentence: str
-    sentence_score: str  # its cosine; empty if the vectors of sentences decided nothing
+    sentence_score: str  # its cosine; empty if its sentences were not compared
     near_words: tuple[NearWord, ...]
     reranker: ArmScore | None
     wordings: list[WordingRow]

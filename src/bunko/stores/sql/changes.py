@@ -23,6 +23,7 @@ from bunko.stores.sql.database import (
     retried,
 )
 from bunko.stores.sql.totals import keep_counts, read_counts
+from bunko.text.sentence_codec import decode_sentences
 from bunko.text.term_codec import chunk_count, unpack_chunk_terms, unpack_terms
 from bunko.types import text_in_context, text_to_index
 from bunko.types.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
@@ -112,7 +113,7 @@ class SqlChanges:
         texts = {chunk.chunk_id: chunk.text for chunk in self._chunk_texts(old, text_in_context)}
         for chunk_id, (document_id, ordinal, uri, _, blob) in found.items():
             with self._database.decode_values():
-                sentences = texts.get(chunk_id) if blob is None else np.frombuffer(blob, np.uint16)
+                sentences = texts.get(chunk_id) if blob is None else decode_sentences(blob)
             yield ChunkSentences(chunk_id, document_id, tiebreak_order(uri, ordinal), sentences)
 
     def _rows_by_id(
@@ -172,7 +173,7 @@ class SqlChanges:
                     term_keys,
                     term_counts,
                     None if vector is None else np.frombuffer(vector, np.float32),
-                    None if sentences is None else np.frombuffer(sentences, np.uint16),
+                    None if sentences is None else decode_sentences(sentences),
                 )
 
     def chunk_ids(self, tool_id: int) -> list[int]:
