@@ -15,16 +15,18 @@ from bunko.search import fusion
 from bunko.settings import Settings
 from bunko.types.ranking import DEFAULT_RANKING
 
+BASE = "_BASE_VECTOR_WEIGHT"
+
 
 def test_the_shipped_constants_score_as_an_evaluation_and_others_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "training")
     constants = importlib.import_module("constants")
     own = load_judged_set(*bundled_files())
     few = replace(own, queries=tuple(query for query in own.queries if query.is_answerable)[::8])
-    bases, weights = (fusion._BASE_VECTOR_WEIGHT, 0.9), (DEFAULT_RANKING.nearest_words, 0.0)
+    bases, weights = (getattr(fusion, BASE), 0.9), (DEFAULT_RANKING.nearest_words, 0.0)
     cap = constants.nearest_words._MAX_COSINE
     groups = [
-        constants.Group("base", fusion, {"_BASE_VECTOR_WEIGHT": bases}, {}),
+        constants.Group("base", fusion, {BASE: bases}, {}),
         constants.Group("weight", constants.nearest_words, {"_MAX_COSINE": (cap,)}, {"nearest_words": weights}),
     ]
     monkeypatch.setattr(constants, "GROUPS", groups)
@@ -40,4 +42,4 @@ def test_the_shipped_constants_score_as_an_evaluation_and_others_differ(monkeypa
     assert (by_base[bases[1:]] != measured.shipped).any()
     assert (by_weight[cap, weights[0]] == measured.shipped).all()
     assert (by_weight[cap, weights[1]] != measured.shipped).any()
-    assert bases[0] == fusion._BASE_VECTOR_WEIGHT
+    assert bases[0] == getattr(fusion, BASE)

@@ -28,6 +28,8 @@ _MIN_TRUST = 0.03  # below, they are not compared
 _MIN_WEIGHT = 0.01  # of a subword that is compared: は and の say next to nothing
 
 
+# OpenBLAS computes a product of so many multiplications in one thread; waking a second one costs a search more.
+_MAX_PRODUCT = 1 << 18
 # What an explanation names: pairs that are near, and most important ones.
 _MIN_SHOWN_COSINE, _MAX_SHOWN = 0.25, 5
 
@@ -74,7 +76,10 @@ def compare(
     column[distinct] = np.arange(len(distinct), dtype=np.int32)
     columns = column[tokens]
     rows = table[distinct].astype(np.float32)
-    products = np.vstack([words.units, vector[None]]) @ rows.T
+    queries = np.vstack([words.units, vector[None]])
+    step = max(_MAX_PRODUCT // queries.size, 1)
+    blocks = [queries @ rows[start : start + step].T for start in range(0, len(rows), step)]
+    products = np.concatenate(blocks, axis=1)
     dots = products[-1] * scales[distinct]
     cosines = np.add.reduceat(dots[columns], starts) / lengths
     best = np.maximum.reduceat(cosines, firsts)
