@@ -30,7 +30,7 @@ def decode_sentences(data: bytes) -> SentenceSubwords:
     packed = np.frombuffer(data, np.uint16)
     sizes = packed[1 : 1 + int(packed[0])] if len(packed) else packed
     if not len(sizes) or not sizes.all() or 1 + 2 * len(sizes) + int(sizes.sum(dtype=np.intp)) != len(packed):
-        raise ValueError("These are not the subwords of sentences")
+        raise ValueError(len(packed))
     return packed
 
 
