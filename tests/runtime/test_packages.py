@@ -100,10 +100,13 @@ def test_doctor_names_a_package_that_another_one_has_replaced(
     assert doctor.code == 1
     assert ", idna 2.10, " in doctor.out
     assert "\nFAIL packages: idna 2.10 is installed, but bunko needs idna" in doctor.out
-    assert re.search(r"\nNewer than the versions that were tested: platformdirs \(\d[\d.]+\)\n", doctor.out)
+    # With packages of today, others may be newer as well.
+    assert re.search(
+        r"\nNewer than the versions that were tested: (.+, )?platformdirs \(\d[\d.]+\)(, .+)?\n", doctor.out
+    )
     report = json.loads(run("doctor", "--docs-dir", docs, "--json").out)
     assert report["versions"]["idna"] == "2.10"
-    assert report["newer_than_tested"].keys() == {"platformdirs"}
+    assert "platformdirs" in report["newer_than_tested"]
 
 
 def test_doctor_prints_versions_where_there_is_no_library(run: Run, tmp_path: Path) -> None:
@@ -119,9 +122,9 @@ def test_a_bug_names_the_packages_that_may_be_its_cause(tmp_path: Path, monkeypa
     monkeypatch.setitem(COMMANDS, "forgotten", "A command without a module.")
     with pytest.raises(ModuleNotFoundError) as bug:
         main(["forgotten"])
-    newer, outdated = bug.value.__notes__
-    assert newer.startswith("platformdirs 4.999.0 is newer than ")
-    assert outdated.startswith("tokenizers 0.21.0 is installed, but bunko needs tokenizers")
+    notes = bug.value.__notes__
+    assert any(note.startswith("platformdirs 4.999.0 is newer than ") for note in notes)
+    assert any(note.startswith("tokenizers 0.21.0 is installed, but bunko needs tokenizers") for note in notes)
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])
