@@ -64,9 +64,11 @@ def compare(
     """Return for each text its sentence nearest to the vector of a query, and how near the best one's words are."""
     counts, sizes, lengths, tokens = unpack_sentences(texts)
     sentence_counts = np.array(counts)
-    is_sound = sentence_counts.all() and sizes.all() and int(sizes.sum(dtype=np.intp)) == len(tokens)
-    if not is_sound or int(tokens.max()) >= len(table):
+    if not (sentence_counts.all() and sizes.all() and int(sizes.sum(dtype=np.intp)) == len(tokens)):
         raise DamagedIndex("The index file has arrays that do not fit together")
+    # Of wrong numbers in a damaged file, a text is as near as they say.
+    tokens = np.minimum(tokens, len(table) - 1)
+    lengths = np.where(lengths > 0, lengths, np.inf)
     starts = np.cumsum(sizes, dtype=np.intp) - sizes  # of sentences among tokens
     firsts = np.cumsum(sentence_counts) - sentence_counts  # of texts among sentences
     # Each subword of all texts is compared once, and its cosines are looked up.

@@ -271,6 +271,7 @@ def _check_values(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     _check_shapes(arrays)
     row_count = len(arrays["chunk_ids"])
     is_valid = bool(all(np.isfinite(arrays[name]).all() for name in _FLOAT_ARRAYS))
+    is_valid = is_valid and sentences.fit_together(Sentences(arrays["sentences.starts"], arrays["sentences.subwords"]))
     for part in _POSTINGS:
         keys, starts, rows = (arrays[f"{part}.{name}"] for name in ("keys", "starts", "rows"))
         is_valid = is_valid and bool((keys[1:] > keys[:-1]).all() and (starts[1:] >= starts[:-1]).all())

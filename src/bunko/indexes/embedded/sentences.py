@@ -35,6 +35,21 @@ def collect(rows: Sequence[StoredChunk], dimension: int) -> Sentences:
     return Sentences(np.cumsum([0, *map(len, subwords)], dtype=np.int64), np.concatenate([none, *subwords]))
 
 
+def fit_together(sentences: Sentences) -> bool:
+    """Return whether the subwords of each row are what `text.sentence_codec` packs."""
+    starts, subwords = sentences
+    begins, ends = starts[:-1][np.diff(starts) > 0], starts[1:][np.diff(starts) > 0]
+    if not len(begins):
+        return True
+    counts = subwords[begins].astype(np.int64)
+    if not (counts > 0).all() or (begins + 1 + 2 * counts >= ends).any():
+        return False
+    firsts = np.cumsum(counts) - counts
+    sizes = subwords[np.repeat(begins + 1 - firsts, counts) + np.arange(int(counts.sum()))].astype(np.int64)
+    totals = np.add.reduceat(sizes, firsts)
+    return bool((sizes > 0).all() and (begins + 1 + 2 * counts + totals == ends).all())
+
+
 def no_sentences(row_count: int) -> Sentences:
     """Return the sentences of rows that have none."""
     return Sentences(np.zeros(row_count + 1, np.int64), np.empty(0, np.uint16))
