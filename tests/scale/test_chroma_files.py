@@ -165,7 +165,8 @@ def test_a_full_disk_is_one_sentence_and_mended_later(docs: Path, open_docs: Ope
         preexec_fn=limit_files,
     )
     assert full.returncode == 9, full.stderr
-    assert full.stderr.startswith(f"Error: Chroma cannot use its files in {folder}: ")
+    # Chroma's own libraries may log before.
+    assert f"\nError: Chroma cannot use its files in {folder}: " in f"\n{full.stderr}"
     assert "Traceback" not in full.stderr
     with open_docs(**environ) as library:
         assert list(library.store.documents.fingerprints(library.tools()[0].id).items()) == before

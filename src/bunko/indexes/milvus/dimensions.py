@@ -27,7 +27,7 @@ _MAX_DIMENSION = np.uint64(2**32 - 2)  # of Milvus
 # A key of an n-gram holds its first character above these bits.
 _FIRST_CHARACTER = np.uint64(~((1 << 42) - 1) & (2**64 - 1))
 # The usual values: candidates need no more than a good guess of their scores.
-_K1, _B = 1.2, 0.75
+USUAL_K1, USUAL_B = 1.2, 0.75
 # Of a chunk without any term: Milvus wants at least one.
 FILLER_DIMENSION = 1
 _FILLER_WEIGHT = 1e-6
@@ -62,8 +62,8 @@ def sparse_vector(
 ) -> dict[int, float]:
     """Return the BM25 weights of the words of a chunk and 1 for its n-grams, by dimension."""
     counts = chunk.term_counts.astype(np.float64)
-    norm = _K1 * (1 - _B + _B * counts.sum() / average_length)
-    weights = counts * (_K1 + 1) / (counts + norm)
+    norm = USUAL_K1 * (1 - USUAL_B + USUAL_B * counts.sum() / average_length)
+    weights = counts * (USUAL_K1 + 1) / (counts + norm)
     vector = dict.fromkeys(grams.tolist(), 1.0)
     vector.update(zip(words.tolist(), weights.tolist(), strict=True))
     return vector or {FILLER_DIMENSION: _FILLER_WEIGHT}

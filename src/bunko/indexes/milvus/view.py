@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from bunko.indexes.milvus.chunks import ChunkReader, Part, ScoredChunk, contain_grams, count_terms, have_grams_between
-from bunko.indexes.milvus.dimensions import dimension_of
+from bunko.indexes.milvus.dimensions import USUAL_B, USUAL_K1, dimension_of
 from bunko.indexes.milvus.filters import filter_expression
 from bunko.indexes.milvus.server import MAX_RESULTS
 from bunko.indexes.milvus.statistics import SearchStatistics
@@ -425,7 +425,8 @@ class WordScorer:
         self._weights = np.array([word.weight for word in words]) * np.array(idfs) * (k1 + 1)
         self._keys, self._gram_keys = term_keys(words), term_keys(grams)
         self._contributions = np.array([gram.weight for gram in grams]) * np.array(gram_idfs)
-        self._ratio = 1.0  # of a score to its product, the highest so far: the average length may have changed
+        # Of a score to its product, the highest so far: the average length may have changed since chunks were copied.
+        self._ratio = _highest_ratio(k1, b)
 
     def score(self, chunks: Sequence[ScoredChunk], products: Scores | None, threshold: float) -> Scores:
         """Return the scores of chunks, -inf without any of the words."""
@@ -449,6 +450,16 @@ class WordScorer:
     def highest(self, product: float) -> float:
         """Return the highest score of chunks with at most this product."""
         return product * self._ratio * _SLACK
+
+
+def _highest_ratio(k1: float, b: float) -> float:
+    """Return the highest ratio of BM25 with these constants to BM25 with the usual ones, in texts of usual lengths."""
+    counts, lengths = np.array([[1.0], [2.0], [4.0], [16.0], [256.0]]), np.array([0.1, 0.5, 1.0, 2.0, 4.0])
+
+    def weights(k1: float, b: float) -> npt.NDArray[np.float64]:
+        return (k1 + 1) * counts / (counts + k1 * (1 - b + b * lengths))
+
+    return float((weights(k1, b) / weights(USUAL_K1, USUAL_B)).max())
 
 
 class GramScorer:
