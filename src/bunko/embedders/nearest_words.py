@@ -1,7 +1,7 @@
 """Compare a query with the sentences of texts: as a whole, and word by word (late interaction).
 
 Each subword of a query looks for its nearest one in a sentence. What the sum of all vectors blurs, it finds: 搬入 for
-持ち込む, in a text about something else. The recipe and its constants were chosen on judged sets, see docs/quality.md.
+運び入れる, in a text about something else. Its constants were chosen on judged sets, see docs/quality.md.
 """
 
 from __future__ import annotations
@@ -26,11 +26,9 @@ _MAX_COSINE = 0.4
 _FULL_SUBWORDS, _FALL = 8, 3
 _MIN_TRUST = 0.03  # below, they are not compared
 _MIN_WEIGHT = 0.01  # of a subword that is compared: は and の say next to nothing
-
-
 # OpenBLAS computes a product of so many multiplications in one thread; waking a second one costs a search more.
 _MAX_PRODUCT = 1 << 18
-# What an explanation names: pairs that are near, and most important ones.
+# What an explanation names: at most so many pairs that are at least so near.
 _MIN_SHOWN_COSINE, _MAX_SHOWN = 0.25, 5
 
 

@@ -59,6 +59,10 @@ class FusedScores(NamedTuple):
     lost: Mapping[int, float] = MappingProxyType({})  # what is taken from each similarity for words that are not near
     reading: CloseReading = CloseReading(MappingProxyType({}))
 
+    def by_meaning(self) -> dict[int, float]:
+        """Return what the rows that vectors found are ranked by: their similarities, less what each has lost."""
+        return {row: fusion.take_away(score, self.lost.get(row, 0.0)) for row, score in self.semantic.items()}
+
 
 def rank_lexical(
     view: IndexView, analysis: QueryAnalysis, k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None

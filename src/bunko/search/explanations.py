@@ -37,12 +37,9 @@ def explain_rows(
     where: tuple[int, ...] | None,
 ) -> dict[int, Explanation]:
     """Return the reasons for each row: its terms, its score and rank in each arm, and their shares of its score."""
-    ranked = {row: fusion.take_away(score, scores.lost.get(row, 0.0)) for row, score in scores.semantic.items()}
-    by_meaning = sort_by_score(view, ranked)
-    lexical_scores, semantic_scores = (
-        _arm_scores(arms.lexical),
-        _arm_scores(Ranking(by_meaning, [scores.semantic[row] for row in by_meaning])),
-    )
+    by_meaning = sort_by_score(view, scores.by_meaning())
+    lexical_scores = _arm_scores(arms.lexical)
+    semantic_scores = _arm_scores(Ranking(by_meaning, [scores.semantic[row] for row in by_meaning]))
     parts_of, fusion_name = _fusion_parts(view, analysis, request, arms, scores, rows)
     table = dict(
         zip(rows, view.term_scores(analysis.terms, rows, k1=request.options.k1, b=request.options.b), strict=True)
@@ -58,10 +55,8 @@ def explain_rows(
             details = gram_scores[row]
         # Hits by n-grams alone score at most half as much as any other, one with words of the query as much as another
         # with their translations, and one that has not enough words to be among the best nothing.
-        total, current = (
-            lexical_scores[row].score if row in lexical_scores else 0.0,
-            sum(term.score for term in details),
-        )
+        total = lexical_scores[row].score if row in lexical_scores else 0.0
+        current = sum(term.score for term in details)
         if current:
             details = [replace(term, score=term.score * total / current) for term in details]
         explanations[row] = Explanation(
@@ -152,13 +147,12 @@ def _fusion_parts(
     if request.mode == "semantic":
         return partial(_semantic_parts, scores), "semantic"
     options = request.options
-    ranked = {row: fusion.take_away(cosine, scores.lost.get(row, 0.0)) for row, cosine in semantic.items()}
     if options.fusion == "rrf":
-        by_meaning = sort_by_score(view, ranked)
+        by_meaning = sort_by_score(view, scores.by_meaning())
         ranks = [("bm25", lexical, _ranks(arms.lexical.rows)), ("vector", semantic, _ranks(by_meaning))]
         return partial(_reciprocal_parts, ranks, options.rrf_k), "rrf"
     if options.vector_weight is not None:
-        normalised = fusion.normalise_scores(lexical), fusion.normalise_scores(ranked)
+        normalised = fusion.normalise_scores(lexical), fusion.normalise_scores(scores.by_meaning())
         return partial(_weighted_parts, scores, normalised, options.vector_weight), "cc"
     weights = adaptive_weights(view, analysis, request, lexical, arms.nearest)
     assert weights is not None

@@ -175,7 +175,7 @@ class RankingOptions:
     # 0.8 won on judged sets, see docs/quality.md.
     nearest_words: float = option(
         0.8,
-        "How much it counts that the words of the query have near ones in one sentence: 搬入 for 持ち込む",
+        "How much it counts that the words of the query have near ones in one sentence: 搬入 for 運び入れる",
         labels=("Weight of near words", "近い語の重み"),
         stage="fusion",
         searches=("semantic", "cc", "rrf"),
