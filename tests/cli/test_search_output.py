@@ -68,10 +68,10 @@ def test_csv_has_a_header_and_no_cell_that_a_spreadsheet_would_run(run: Run, doc
 
 
 def test_markdown_is_a_list_of_links(run: Run, docs: Path) -> None:
-    (docs / "a (1).md").write_text("# 京都 [旅]\n\n## 二日目\n\n*朝* の六時に起きた。\n", encoding="utf-8")
+    (docs / "a (1).md").write_text("# 京都 [旅]\n\n## 二日目\n\n*朝* の `*` 六時に起きた。\n", encoding="utf-8")
     printed = run("search", "六時", "--docs-dir", docs, "--format", "md").out
     address = (docs / "a (1).md").as_uri()
-    assert printed == f"1. [京都 \\[旅\\] › 二日目]({address}) a (1).md:L1-L5: \\*朝\\* の六時に起きた。\n"
+    assert printed == f"1. [京都 \\[旅\\] › 二日目]({address}) a (1).md:L1-L5: 朝 の \\* 六時に起きた。\n"
     assert "(" not in address
 
 

@@ -178,3 +178,25 @@ def test_a_memo_is_named_by_its_title_and_its_author_is_a_fact_about_it(
     assert "<bdi>庭の手入れ</bdi></a>" in text
     assert '<bdi class="author">山田 太郎 <taro@example.com></bdi>' in text
     assert text.count("taro@example.com") == 1
+
+
+def test_an_excerpt_is_text_with_a_line_for_each_heading_item_and_row(
+    browser: TestClient, library: Library, docs: Path
+) -> None:
+    text = (
+        "# Pod security {#pod-security}\n\n## Fields\n\nSee the [`PodSecurityContext`](/docs/reference/#context).\n"
+        "- **fsGroup** of volumes\n- {{< glossary >}}runAsUser{{< /glossary >}}\n\n"
+        "| Field | Default |\n|---|---|\n| seccompProfile | `Unconfined` |\n"
+    )
+    (docs / "pods.md").write_text(text, encoding="utf-8")
+    library.import_("docs")
+    page = browser.get("/", params={"q": "PodSecurityContext fsGroup seccompProfile"}).text
+    excerpt = re.sub("<.*?>", "", re.findall(r'<p class="excerpt">(.*?)</p>', page, re.DOTALL)[0])
+    assert unescape(excerpt).split("\n") == [
+        "Pod security",
+        "Fields",
+        "See the PodSecurityContext.",
+        "• fsGroup of volumes",
+        "• runAsUser",
+        "seccompProfile · Default: Unconfined",
+    ]

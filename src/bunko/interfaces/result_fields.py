@@ -12,6 +12,7 @@ from bunko.interfaces.text import single_line
 from bunko.library.reading.document_files import document_file
 from bunko.messages import translate
 from bunko.sources import section_of
+from bunko.text.readable import has_markup, readable
 from bunko.types import ArmScore, Explanation
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def heading_labels(passage: Passage) -> list[str]:
     labels = list(passage.label.heading_path)
     if passage.place:
         labels = [_PLACE_HEADING.sub("", label) for label in labels]
+    if has_markup(passage.hit.uri):
+        labels = [readable(label) for label in labels]
     return [label for label in labels if label]
 
 

@@ -9,12 +9,12 @@ from bunko.interfaces.answers import is_answered, remarks, visible_sentences, vi
 from bunko.interfaces.api.problems import error_status
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
-from bunko.interfaces.page.results import as_paragraph
 from bunko.interfaces.page.view import PageView, error_values, say
 from bunko.interfaces.text import single_line
 from bunko.search.citations import parse_citation
 from bunko.search.passages import display_label
 from bunko.text.labels import remove_hidden_chars
+from bunko.text.readable import excerpt_text
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -71,7 +71,7 @@ class AskPage(PageView):
 def _source_values(source: AnswerSource, question: str) -> dict[str, object]:
     citation = parse_citation(source.citation)
     hit = f"L{citation.first}-L{citation.last}" if citation and citation.first else ""
-    text = as_paragraph(remove_hidden_chars(source.text))
+    text = excerpt_text(remove_hidden_chars(source.text), source.uri)
     return {
         "number": source.number,
         "name": display_label((source.headings[-1] if source.headings else "") or source.title or source.uri),

@@ -14,12 +14,13 @@ from bunko.interfaces.api.routes.quality import report_store
 from bunko.interfaces.page.library import time_values
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
-from bunko.interfaces.page.results import as_paragraph, mark_terms
+from bunko.interfaces.page.results import mark_terms
 from bunko.interfaces.page.view import PageView
 from bunko.interfaces.text import single_line
 from bunko.library.access import ASK_HINT
 from bunko.search.passages import display_label, snippet_terms, split_author
 from bunko.text.labels import remove_hidden_chars
+from bunko.text.readable import excerpt_text
 from bunko.text.snippets import SnippetTerms
 
 if TYPE_CHECKING:
@@ -316,7 +317,7 @@ class JudgePage(PageView):
 
 def _document_values(document: JudgedHit, query: str, terms: SnippetTerms) -> dict[str, Any]:
     hit = document.hit
-    text = as_paragraph(remove_hidden_chars(hit.chunk.text))
+    text = excerpt_text(remove_hidden_chars(hit.chunk.text), hit.uri)
     labels = [display_label(label) for label in split_author(hit)[1]]
     name = display_label(hit.title) or single_line(hit.uri)
     return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from bunko.interfaces.text import single_line
 from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import display_label, snippet_terms
 from bunko.text.labels import remove_hidden_chars
+from bunko.text.readable import excerpt_text
 from bunko.text.snippets import SnippetTerms, highlight_ranges, snippet_range
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _MAX_TAGS = 6
 # About two lines of a wide screen; a Japanese character says as much as two others, and is as wide.
 _EXCERPT_CHARS, _JAPANESE_EXCERPT_CHARS = 240, 130
-_HEADING_MARK = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +89,14 @@ def _cut(text: str, start: int, end: int, marks: Sequence[tuple[int, int]]) -> I
     yield TextSegment(text[start:end])
 
 
-def as_paragraph(text: str) -> str:
-    """Return a text in one paragraph, without the marks of headings."""
-    return " ".join(_HEADING_MARK.sub("", text).split())
-
-
 def _is_mostly_ascii(text: str) -> bool:
     """Return whether most of the beginning of a text are letters of Western languages."""
     beginning = text[:400]
     return 2 * len(beginning.encode("ascii", "ignore")) >= len(beginning)
 
 
-def _excerpt(text: str, terms: SnippetTerms, sentence: str) -> list[TextSegment]:
+def _excerpt(paragraph: str, terms: SnippetTerms, sentence: str) -> list[TextSegment]:
     """Return the part of a text around the terms of the query, or without any around the nearest sentence."""
-    paragraph = as_paragraph(text)
     size = _EXCERPT_CHARS if _is_mostly_ascii(paragraph) else _JAPANESE_EXCERPT_CHARS
     start, end = snippet_range(paragraph, terms, size, sentence=sentence)
     before, after = "… " if start else "", " …" if end < len(paragraph) else ""
@@ -129,7 +122,7 @@ def _build_result(item: PageItem, number: int, query: PageQuery, terms: SnippetT
         key=key,
         name=name,
         trail=trail,
-        excerpt=_excerpt(text, terms, as_paragraph(nearest_sentence(hit))),
+        excerpt=_excerpt(excerpt_text(text, hit.uri), terms, excerpt_text(nearest_sentence(hit), hit.uri)),
         tool=single_line(hit.tool),
         uri=hit.uri,
         location=single_line(location(passage)),

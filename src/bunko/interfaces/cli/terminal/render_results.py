@@ -34,12 +34,14 @@ from bunko.interfaces.result_fields import (
 from bunko.messages import translate
 from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import PARTIAL_EXTRACTS, snippet_terms
+from bunko.text.readable import has_markup, readable
 from bunko.text.snippets import TermMatch, find_matches, find_sentence
 
 if TYPE_CHECKING:
     from bunko.library.searching.page import Page
     from bunko.search.paging import PageItem
     from bunko.text.snippets import SnippetTerms
+    from bunko.types import Hit
 
 # Enough of a hit to recognise it, and three hits on a small terminal; --json prints all of it.
 DEFAULT_LINES = 6
@@ -106,7 +108,7 @@ class _View:
         labels = labels if room > len(labels) + len(more) else []
         excerpt = self._excerpt_rows(item, room - len(labels) - len(more))
         rows = [first, *labels, *explanation, *excerpt, *more]
-        if len(rows) > max_rows or (not excerpt and self._body(item).strip()):
+        if len(rows) > max_rows or (not excerpt and self._own_text(item).strip()):
             rows = rows[:max_rows]
             rows[-1] = self._cut(rows[-1])
         return rows
@@ -166,7 +168,7 @@ class _View:
 
     def _excerpt_rows(self, item: PageItem, count: int | None) -> list[Text]:
         """Return `count` rows of a result's text that show the matches, or all rows."""
-        passage, extract, text = item.passage, self.page.extract, self._body(item)
+        passage, extract, text = item.passage, self.page.extract, self._own_text(item)
         is_cut_before = extract == "snippet" and passage.chars_before > 0
         is_cut_after = extract in PARTIAL_EXTRACTS and passage.chars_after > 0
         if count is not None and len(text) > _MAX_EXCERPT_CHARS:
@@ -174,12 +176,13 @@ class _View:
             offset = min(offset, len(text) - 1)
             is_cut_before, is_cut_after = is_cut_before or offset > 0, True
             text = text[offset : offset + _MAX_EXCERPT_CHARS]
+        text = _as_read(text, passage.hit)
         rows = wrap_rows(text, max(2, self.width - _INDENT))
         matches = find_matches(text, self.terms) if len(text) <= _MAX_HIGHLIGHTED_CHARS else []
         if count is not None and len(rows) > count:
             if count < 1:
                 return []
-            sentence = find_sentence(text, nearest_sentence(passage.hit))
+            sentence = find_sentence(text, _as_read(nearest_sentence(passage.hit), passage.hit))
             shown = matches or ([TermMatch(*sentence, "")] if sentence else [])
             start = best_window(rows, shown, self.terms.weights, count)
             is_cut_before = is_cut_before or start > 0
@@ -198,11 +201,11 @@ class _View:
             texts[-1] = self._cut(texts[-1])
         return texts
 
-    def _body(self, item: PageItem) -> str:
+    def _own_text(self, item: PageItem) -> str:
         """Return the text of a result without what the rows above it show."""
         hit = item.passage.hit
         titles = (hit.title,) if is_memo(hit, self.tools) or not item.passage.headings else ()
-        return join_paragraphs(replace_controls(body_text(item, titles=titles)).replace("\t", _TAB))
+        return body_text(item, titles=titles)
 
     def _cut(self, row: Text) -> Text:
         """Return a row that ends with an ellipsis."""
@@ -214,3 +217,9 @@ class _View:
 
     def _indented(self, text: str, style: str) -> Text:
         return plain_text(" " * _INDENT + text, style)
+
+
+def _as_read(text: str, hit: Hit) -> str:
+    """Return a part of a document as people read it."""
+    text = readable(text) if has_markup(hit.uri) else text
+    return join_paragraphs(replace_controls(text).replace("\t", _TAB))

@@ -23,6 +23,7 @@ from bunko.interfaces.serialize import page_to_dict, round_score
 from bunko.messages import translate
 from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import snippet_terms
+from bunko.text.readable import excerpt_text, has_markup, readable
 from bunko.text.snippets import snippet_range
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def to_text(page: Page, *, tools: Tools | None = None, show_tool_names: bool = F
         if hit.explanation is not None:
             lines.append(f"{translate('why')}: {explanation_text(hit.explanation, hit.score)}")
         titles = (hit.title,) if is_memo(hit, tools) else ()
-        lines.append(replace_controls(body_text(item, text=text, titles=titles)))
+        body = body_text(item, text=text, titles=titles)
+        lines.append(replace_controls(readable(body) if has_markup(hit.uri) else body))
         if item.more_in_document:
             more = translate(f"{item.more_in_document} more in this document")
             lines.append(f"({more})")
@@ -104,8 +106,9 @@ def to_markdown(page: Page, tools: Tools) -> str:
         label = f"{hit.title} ({hit.date[:10]})" if is_memo(hit, tools) and hit.title and hit.date else label
         address = link(hit, tools).replace("(", "%28").replace(")", "%29")
         name = f"[{_escape(label)}]({address})" if address else _escape(label)
-        text = " ".join(body_text(item, titles=(hit.title,)).split())
-        start, end = snippet_range(text, terms, _LIST_CHARS, sentence=nearest_sentence(hit))
+        text = " ".join(excerpt_text(body_text(item, titles=(hit.title,)), hit.uri).split())
+        sentence = excerpt_text(nearest_sentence(hit), hit.uri)
+        start, end = snippet_range(text, terms, _LIST_CHARS, sentence=sentence)
         snippet = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
         lines.append(f"{rank}. {name} {_escape(location(item.passage))}: {_escape(snippet)}")
     return "\n".join(lines)

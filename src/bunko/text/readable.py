@@ -1,0 +1,158 @@
+"""Turn marked-up text into what people read: links show their text, tables their headers, lists their lines.
+
+This is for excerpts, which begin and end anywhere: what is not clearly markup stays as it is. What is stored, and what
+assistants get, is the text itself.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+# Documents whose text is Markdown, or becomes it when they are read.
+_MARKUP_SUFFIXES = frozenset((".md", ".markdown", ".mdx", ".qmd", ".rmd", ".ipynb", ".html", ".htm", ".xhtml"))
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
+_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
+_LINE_START = re.compile(r"[ \t]*(?:•|\d{1,3}[.)][ \t])")
+_FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\Z")
+_ITEM = re.compile(r"([ \t]*)[-*+][ \t]+(?:\[([ xX])\][ \t]+)?(.*)\Z")
+_QUOTE = re.compile(r"\A[ \t]{0,3}(?:>[ \t]?)+")
+_RULE = re.compile(r"[ \t]{0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|=+[ \t]*)\Z")
+_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\Z")
+_CELL_BORDER = re.compile(r"(?<!\\)\|")
+_ADMONITION = re.compile(r"[ \t]{0,3}:{3,}.*\Z|[ \t]*\[![A-Z]+\][ \t]*\Z")
+_DEFINITION = re.compile(r"[ \t]{0,3}\[[^\]\n]{1,200}\]:[ \t]+\S.*\Z")
+# Comments, shortcodes of site generators, and anchors; the limits bound the time for marks that are never closed.
+_NOT_TEXT = re.compile(
+    r"\{\{[<%].{0,300}?[%>]\}\}|\{%.{0,300}?%\}|\{#[\w:.-]{1,200}\}|\{:[^{}\n]{0,200}\}|\[\^[^\]\n]{1,40}\]"
+)
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(.{1,500}?)(?<!`)\1(?!`)")
+_IMAGE = re.compile(
+    r"!\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,600}(?:\([^()\n]{0,200}\)[^()\n]{0,300})?\)|\[[^\[\]\n]{0,200}\])"
+)
+_LINK = re.compile(
+    r"\[([^\[\]\n]{1,300})\](?:\([^()\n]{0,600}(?:\([^()\n]{0,200}\)[^()\n]{0,300})?\)|\[[^\[\]\n]{0,200}\])"
+)
+_ADDRESS = re.compile(r"<((?:https?|mailto):[^<>\s]{1,600})>")
+_TAG = re.compile(r"</?[A-Za-z][\w:-]{0,40}(?:[ \t][^<>\n]{0,400})?/?>")
+_BREAK = re.compile(r"(?i)<br[ \t]*/?>")
+_STRONG = re.compile(r"(\*\*|__|~~)(?=[^\s*_~])(.{1,400}?)(?<=[^\s*_~])\1")
+_EMPHASIS = re.compile(
+    r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,400}?)(?<=[^\s*])\*(?![\w*])"
+    r"|(?<![\w_])_(?=[^\s_])([^_\n]{1,400}?)(?<=[^\s_])_(?![\w_])"
+)
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+# Stand for code and escaped signs while the rest is read; no text has them.
+_KEPT = "\ue000"
+
+
+def has_markup(uri: str) -> bool:
+    """Return whether the text of a document is Markdown, as those of files and web pages are."""
+    return (
+        uri.startswith(("http://", "https://"))
+        or PurePosixPath(uri.partition("#")[0]).suffix.lower() in _MARKUP_SUFFIXES
+    )
+
+
+def readable(text: str) -> str:
+    """Return a text as people read it, a paragraph or an item on a line of its own."""
+    return "\n".join(_lines(text.replace("\r\n", "\n"))).strip("\n")
+
+
+def excerpt_text(text: str, uri: str) -> str:
+    """Return the text of a document for an excerpt: a line for each heading, paragraph, item and row."""
+    text = readable(text) if has_markup(uri) else text
+    return "\n".join(line for block in _BLANK_LINES.split(text) if (line := _joined(block)))
+
+
+def _joined(block: str) -> str:
+    """Return a block whose lines were broken at a margin with a line for each item and row."""
+    lines: list[str] = []
+    for line in block.splitlines():
+        if lines and not _LINE_START.match(line) and " · " not in line:
+            lines[-1] = f"{lines[-1]} {line.strip()}"
+        elif line.strip():
+            lines.append(line.strip())
+    return "\n".join(" ".join(line.split()) for line in lines)
+
+
+def _lines(text: str) -> Iterator[str]:
+    fence, header = "", list[str]()
+    text = _COMMENT.sub("", text)
+    lines = text.split("\n")
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        mark = _FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not line.strip(" \t`~"):
+                fence = ""
+            else:
+                yield line
+        elif mark:
+            fence = mark[1]
+        elif not _is_row(line):
+            header = []
+            yield from _block(line)
+        elif _TABLE_RULE.fullmatch(line):
+            continue
+        elif _is_row(below) and _TABLE_RULE.fullmatch(below):
+            header = _cells(line)  # its rows name it
+        else:
+            yield _row(header, _cells(line))
+
+
+def _is_row(line: str) -> bool:
+    return line.lstrip().startswith("|") and line.count("|") > 1
+
+
+def _block(line: str) -> Iterator[str]:
+    line = _QUOTE.sub("", line)
+    if _RULE.fullmatch(line) or _ADMONITION.fullmatch(line) or _DEFINITION.fullmatch(line):
+        return
+    if heading := _HEADING.fullmatch(line):
+        yield f"{_inline(heading[1])}\n"
+    elif item := _ITEM.fullmatch(line):
+        box = {None: "", " ": "☐ "}.get(item[2], "☑ ")
+        yield f"{item[1]}• {box}{_inline(item[3])}"
+    else:
+        yield _inline(line)
+
+
+def _cells(line: str) -> list[str]:
+    return [_inline(cell.strip()) for cell in _CELL_BORDER.split(line.strip().strip("|"))]
+
+
+def _row(header: list[str], cells: list[str]) -> str:
+    """Return a row of a table on a line, each cell but the first with the name of its column."""
+    named = [
+        f"{name}: {cell}" if name and place else cell
+        for place, cell in enumerate(cells)
+        if cell
+        for name in (header[place] if place < len(header) else "",)
+    ]
+    return " · ".join(named)
+
+
+def _inline(line: str) -> str:
+    """Return a line without the marks inside it."""
+    if not any(mark in line for mark in "`[]<>*_~\\{&"):
+        return line
+    kept: list[str] = []
+
+    def keep(value: str) -> str:
+        kept.append(value)
+        return f"{_KEPT}{len(kept) - 1}{_KEPT}"
+
+    line = _CODE.sub(lambda match: keep(match[2].strip() or match[2]), line.replace(_KEPT, ""))
+    line = _ESCAPE.sub(lambda match: keep(match[1]), line)
+    line = _NOT_TEXT.sub("", line)
+    line = _LINK.sub(r"\1", _IMAGE.sub(r"\1", line))
+    line = _TAG.sub("", _BREAK.sub(" ", _ADDRESS.sub(r"\1", line)))
+    line = _STRONG.sub(r"\2", _STRONG.sub(r"\2", line))
+    line = _EMPHASIS.sub(lambda match: match[1] or match[2], line)
+    line = html.unescape(line)
+    for number in range(len(kept) - 1, -1, -1):
+        line = line.replace(f"{_KEPT}{number}{_KEPT}", kept[number])
+    return line.rstrip()

@@ -1,0 +1,68 @@
+"""Excerpts are text as people read it, not markup."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bunko.text.readable import has_markup, readable
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("See [PodSecurityContext](/docs/reference/#security-context) for it.", "See PodSecurityContext for it."),
+        ("[電子メール](mailto:a@b.example)で、[手順][steps]のとおりに。", "電子メールで、手順のとおりに。"),
+        ('![A diagram](img/a_(1).png) shows [it](<a b.md> "title").', "A diagram shows it."),
+        ("## Restart policy {#restart-policy}", "Restart policy"),
+        ("### まとめ ###", "まとめ"),
+        ("{{< comment >}}not shown?{{< /comment >}} Text", "not shown? Text"),
+        ("{% raw %}Text{% endraw %}", "Text"),
+        ("Run `kubectl get pods --all` **now**, _please_.", "Run kubectl get pods --all now, please."),
+        ("``a ` b`` and `*not em*`", "a ` b and *not em*"),
+        ("snake_case_name and 2 * 3 * 4 and a_b", "snake_case_name and 2 * 3 * 4 and a_b"),
+        ("Use <kbd>Ctrl</kbd>+<kbd>C</kbd><br>or quit", "Use Ctrl+C or quit"),
+        ("a < b and b > a, 5 <6", "a < b and b > a, 5 <6"),
+        ("AT&amp;T &lt;3, \\*not em\\*", "AT&T <3, *not em*"),
+        ("<https://example.com/a>", "https://example.com/a"),
+        ("注[^1]です。", "注です。"),
+        ("- one\n- [ ] two\n  * three\n1. four", "• one\n• ☐ two\n  • three\n1. four"),
+        ("> quoted\n> more", "quoted\nmore"),
+        ("| Name | Default |\n|---|:--:|\n| `k1` | 1.2 |\n| b | |", "k1 · Default: 1.2\nb"),
+        ("| k1 | 1.2 |\n| b | 0.75 |", "k1 · 1.2\nb · 0.75"),
+        ("Title\n=====\ntext\n---\nmore", "Title\ntext\nmore"),
+        ("```python\nx = a[1](2)  # **kept**\n```\nafter", "x = a[1](2)  # **kept**\nafter"),
+        ("<!-- hidden\nstill --> text", "text"),
+        ("<!-- hidden --> text", "text"),
+        (":::tip\nUse it.\n:::", "Use it."),
+        ("取り消し~~しない~~する", "取り消ししないする"),
+    ],
+)
+def test_markup_becomes_what_it_means(markup: str, text: str) -> None:
+    assert readable(markup).strip() == text
+
+
+PLAIN = st.characters(blacklist_categories=["Cs"], blacklist_characters="`[]<>*_~\\{}&#|-+=:>!^\r\ue000")
+
+
+@given(st.text(PLAIN, max_size=200))
+def test_text_without_marks_stays_as_it_is(text: str) -> None:
+    assert readable(text) == text.strip("\n")
+
+
+@given(st.text(alphabet="ab `[]()<>*_~\\{}%&#|-+=:!^\n", max_size=300))
+def test_nothing_raises(text: str) -> None:
+    assert isinstance(readable(text), str)
+
+
+@pytest.mark.parametrize("mark", ["[", "`", "*", "_", "<a", "{%", "[^", "![", "|", "**a", "<!--", "]("])
+def test_marks_that_are_never_closed_take_no_time(mark: str) -> None:
+    assert isinstance(readable(mark * 5000), str)  # or this test takes minutes
+
+
+def test_only_documents_with_markup_are_changed() -> None:
+    assert has_markup("guide/a.MD")
+    assert has_markup("https://example.com/page")
+    assert not has_markup("notes/a.txt")
+    assert not has_markup("src/a.py")
