@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from bunko.ingest.prepare import EntryResult, pack_chunk_terms
+from bunko.embedders.subword_table import Static
+from bunko.errors import EmbedderError
+from bunko.ingest import preparer as preparer_module
+from bunko.ingest.prepare import EntryResult, pack_chunk_terms, prepare_entries
 from bunko.ingest.preparer import LocalPreparer
 from bunko.runtime.observer import ImportProgress, Observer
 from bunko.text import analyzer, term_codec
 from bunko.types import Chunk
-from tests.ingest.test_cluster import import_folder, write_notes
+from tests.ingest.stores import dump_library
+from tests.ingest.test_cluster import CHUNKER, folder_source, import_folder, write_notes
 
 
 class RecordingPreparer(LocalPreparer):
@@ -51,3 +55,31 @@ def test_words_of_titles_and_headings_count_twice() -> None:
     count_of = dict(zip(keys.tolist(), counts.tolist(), strict=True))
     words = ("walrus", "zebra", "koala")
     assert [count_of[analyzer.term_keys(word)[0]] for word in words] == [2, 2, 1]
+
+
+@pytest.mark.slow
+def test_workers_embed_what_they_prepare(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_notes(docs)
+    report = import_folder(docs, tmp_path / "alone", LocalPreparer(1))
+    monkeypatch.setattr(preparer_module, "MIN_BYTES_FOR_WORKERS", 0)
+    monkeypatch.setattr(Static, "embed_sentences", lambda *_: pytest.fail("the importing process embedded a text"))
+    # Workers that are no copies of this process have the method itself.
+    monkeypatch.setattr("bunko.runtime.workers.threading.active_count", lambda: 2)
+    assert import_folder(docs, tmp_path / "workers", LocalPreparer(2)) == report
+    library = dump_library(tmp_path / "workers")
+    assert library == dump_library(tmp_path / "alone")
+    assert len(library["vectors"]) > 30
+
+
+def test_documents_whose_texts_cannot_be_embedded_in_a_worker_come_without_vectors(docs: Path) -> None:
+    class Failing(Static):
+        def embed_sentences(self, texts: Sequence[str]) -> NoReturn:
+            raise EmbedderError("The package sentencepiece cannot be loaded")
+
+    write_notes(docs, 3)
+    source = folder_source(docs)
+    entries = source.scan({}).added
+    [with_vectors, *_] = prepare_entries(source, CHUNKER, entries, lambda: 0, embedder=Static())
+    [without, *_] = prepare_entries(source, CHUNKER, entries, lambda: 0, embedder=Failing())
+    assert with_vectors.document == without.document
+    assert (len(with_vectors.embedded), without.embedded) == (1, {})

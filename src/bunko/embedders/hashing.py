@@ -19,6 +19,7 @@ class Hashing:
     batch_size = 100
     label = "hashing"
     is_remote = False
+    is_small = True
 
     def __init__(self, size: int) -> None:
         from bunko.text import ngrams

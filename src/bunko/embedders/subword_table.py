@@ -39,7 +39,10 @@ _MAX_CHARS = 20_000
 # millisecond longer: a command asks one query, a server many.
 _QUERIES_WITHOUT_TOKENIZER = 8
 _MAX_QUERIES = 256  # whose subwords are kept
-_BATCH_SIZE = 32  # texts whose subwords are counted in one matrix
+_BATCH_SIZE = 16  # texts whose subwords are counted in one matrix
+# OpenBLAS computes a product of so many multiplications in one thread. Waking others costs more than they bring, and
+# beside other work several times the whole: they wait for each other without giving way.
+_MAX_PRODUCT = 1 << 18
 # Emoji, Korean and lines of ─ all become one unknown subword: with a vector, each would be equal to any other. Passages
 # in Japanese and English have a cosine of at most 0.45 with it, those in unknown characters one of at least 0.85.
 _MAX_UNKNOWN_COSINE = 0.7
@@ -50,6 +53,7 @@ class Static:
 
     batch_size = 100
     is_remote = False
+    is_small = True  # each process may have a copy
 
     def __init__(self, size: int = 256, table: Path = TABLE) -> None:
         arrays, stamp = _load_table(table)
@@ -89,7 +93,8 @@ class Static:
         sums = self._sum_texts(ids)
         lengths = np.sqrt((sums * sums).sum(axis=1))
         # A passage in characters that the table does not know has no direction: its cosine is 0.
-        lengths[sums @ self._unknown_row > _MAX_UNKNOWN_COSINE * lengths] = np.inf
+        # Not as a product, for which OpenBLAS would wake its threads.
+        lengths[np.einsum("ij,j->i", sums, self._unknown_row) > _MAX_UNKNOWN_COSINE * lengths] = np.inf
         starts = np.cumsum([0, *map(len, passages)]).tolist()
         return (
             _unit_rows(np.add.reduceat(sums, starts[:-1], axis=0)),
@@ -168,8 +173,10 @@ class Static:
             np.arange(len(subword_ids)) * len(distinct), [len(ids) for ids in subword_ids]
         )
         counts = np.bincount(cells, minlength=len(subword_ids) * len(distinct)).astype(np.float32)
-        sums: Vectors = counts.reshape(len(subword_ids), len(distinct)) @ self._subword_rows(distinct)
-        return sums
+        counts = counts.reshape(len(subword_ids), len(distinct))
+        rows = self._subword_rows(distinct)
+        step = max(_MAX_PRODUCT // counts.size, 1)
+        return np.concatenate([counts @ rows[:, start : start + step] for start in range(0, self.size, step)], axis=1)
 
     def _subword_rows(self, subwords: Any) -> Vectors:
         rows: Vectors = self._rows[subwords] * self._scales[subwords, None]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, repeat
 from threading import Event, Semaphore, Thread
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
@@ -39,6 +39,16 @@ _MAX_WAITING_BATCHES = 32
 _GRACE_SECONDS = 5.0
 
 
+class EmbeddedText(NamedTuple):
+    """The vector of a text, and the subwords of its sentences if the embedder splits them."""
+
+    vector: npt.NDArray[np.float32]
+    sentences: SentenceSubwords | None
+
+
+_NOTHING_READY: Mapping[bytes, EmbeddedText] = {}
+
+
 @dataclass(slots=True)
 class EmbeddedBatch(Generic[T]):
     """A batch whose documents have vector keys, and the vectors that are not stored yet."""
@@ -56,13 +66,14 @@ def embed_batches(
     batches: Iterable[tuple[T, list[PreparedDocument]]],
     *,
     owner_id: int,
+    ready: Mapping[bytes, EmbeddedText] = _NOTHING_READY,
     failures: list[EmbedderError] | None = None,
 ) -> Generator[EmbeddedBatch[T], None, None]:
     """Yield batches in order, each as soon as its documents are embedded; write each one before requesting the next.
 
-    If the generator ends early, vectors of batches that were not yielded are stored for the tool `owner_id`. If the
-    embedder fails, the error is raised; with `failures`, it is added there, and the other batches follow without new
-    vectors.
+    `ready` has what is computed already of the batch that was taken last. If the generator ends early, vectors of
+    batches that were not yielded are stored for the tool `owner_id`. If the embedder fails, the error is raised; with
+    `failures`, it is added there, and the other batches follow without new vectors.
     """
     remaining = iter(batches)  # shared: what one generator has taken does not come again
     if embedder is None:
@@ -73,7 +84,7 @@ def embed_batches(
     if embedder.is_remote:
         requests = _BackgroundEmbedder(store, cast(RemoteEmbedder, embedder), owner_id)
     else:
-        requests = _LocalEmbedder(store, embedder)
+        requests = _LocalEmbedder(store, embedder, ready)
     with closing(requests.run(remaining)) as embedded:
         try:
             yield from embedded
@@ -109,20 +120,30 @@ class EmbeddedDocuments(NamedTuple):
     sentences: dict[bytes, SentenceSubwords]
 
 
-def embed_documents(store: Store, embedder: Embedder | None, documents: list[PreparedDocument]) -> EmbeddedDocuments:
+def embed_documents(
+    store: Store,
+    embedder: Embedder | None,
+    documents: list[PreparedDocument],
+    ready: Mapping[bytes, EmbeddedText] = _NOTHING_READY,
+) -> EmbeddedDocuments:
     """Assign vector keys to all chunks, and embed the texts whose vectors are not stored yet."""
     if embedder is None:
         return EmbeddedDocuments(documents, {}, {})
     keyed_documents, texts = assign_vector_keys(embedder, documents)
     missing = store.vectors.missing(texts, split=isinstance(embedder, SentenceEmbedder))
-    embedded = EmbeddedDocuments(keyed_documents, {}, {})
-    missing_keys = [key for key in texts if key in missing]
-    for start in range(0, len(missing_keys), embedder.batch_size):
-        batch_keys = missing_keys[start : start + embedder.batch_size]
-        vectors, sentences = _embed_texts(embedder, [texts[key] for key in batch_keys])
-        embedded.vectors.update(zip(batch_keys, vectors, strict=True))
-        embedded.sentences.update(zip(batch_keys, sentences, strict=False))  # there may be none
-    return embedded
+    found = {key: ready[key] for key in texts if key in missing and key in ready}
+    others = [key for key in texts if key in missing and key not in ready]
+    found.update(zip(others, embed_all(embedder, [texts[key] for key in others]), strict=True))
+    vectors = {key: one.vector for key, one in found.items()}
+    sentences = {key: one.sentences for key, one in found.items() if one.sentences is not None}
+    return EmbeddedDocuments(keyed_documents, vectors, sentences)
+
+
+def embed_all(embedder: Embedder, texts: Sequence[str]) -> Iterator[EmbeddedText]:
+    """Yield what an embedder computes of texts, as many at a time as it takes."""
+    for start in range(0, len(texts), embedder.batch_size):
+        vectors, sentences = _embed_texts(embedder, texts[start : start + embedder.batch_size])
+        yield from map(EmbeddedText, vectors, sentences or repeat(None))
 
 
 def assign_vector_keys(
@@ -132,7 +153,7 @@ def assign_vector_keys(
     texts: dict[bytes, str] = {}
     keyed_documents = []
     for prepared in documents:
-        chunk_texts = [chunk.text_in_context(prepared.document.text.title) for chunk in prepared.chunks]
+        chunk_texts = prepared.texts_to_embed()
         keys = vector_keys(embedder, chunk_texts)
         texts.update(zip(keys, chunk_texts, strict=True))
         keyed_documents.append(replace(prepared, vector_keys=keys))
@@ -172,8 +193,8 @@ class _UsageMeter:
 class _LocalEmbedder(Generic[T]):
     """Embeds in this process, one batch after another."""
 
-    def __init__(self, store: Store, embedder: Embedder) -> None:
-        self._store, self._embedder = store, embedder
+    def __init__(self, store: Store, embedder: Embedder, ready: Mapping[bytes, EmbeddedText]) -> None:
+        self._store, self._embedder, self._ready = store, embedder, ready
         self._waiting: list[tuple[T, list[PreparedDocument]]] = []
 
     def run(self, batches: Iterable[tuple[T, list[PreparedDocument]]]) -> Generator[EmbeddedBatch[T], None, None]:
@@ -182,7 +203,7 @@ class _LocalEmbedder(Generic[T]):
         for batch, documents in batches:
             self._waiting = [(batch, documents)]
             meter = meter or _UsageMeter(self._embedder, self._embedder.batch_size)
-            embedded = embed_documents(self._store, self._embedder, documents)
+            embedded = embed_documents(self._store, self._embedder, documents, self._ready)
             count = len(embedded.vectors)
             meter.texts += count
             meter.saved_texts += len({key for prepared in embedded.documents for key in prepared.vector_keys}) - count

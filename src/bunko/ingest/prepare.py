@@ -1,4 +1,4 @@
-"""Prepare documents for the store: read them, split them into chunks, and divide those into terms."""
+"""Prepare documents for the store: read them, split them into chunks, divide those into terms, and embed them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from bunko import readers
-from bunko.errors import BunkoError, PackageError, SourceError
+from bunko.embedders.embed import vector_keys
+from bunko.errors import BunkoError, EmbedderError, PackageError, SourceError
 from bunko.ingest.chunker_settings import ChunkerSettings
-from bunko.protocols import Chunker, SelfReadingSource, Source
+from bunko.ingest.embed import EmbeddedText, embed_all
+from bunko.protocols import Chunker, Embedder, SelfReadingSource, Source
 from bunko.runtime.plugins import describe_exception
 from bunko.text import analyzer, term_codec
 from bunko.types import NO_TEXT, WHOLE_FILE, Chunk, Document, ExcerptEntry, SourceEntry
@@ -35,6 +38,8 @@ class EntryResult:
     failure: FailedDocument | None = None
     problem: str = ""  # why it cannot be read now; the stored document stays
     step_seconds: dict[str, float] = field(default_factory=dict)
+    # The vectors of chunks by their keys, if they are embedded where they are prepared.
+    embedded: dict[bytes, EmbeddedText] = field(default_factory=dict)
 
 
 def prepare_entries(
@@ -42,8 +47,9 @@ def prepare_entries(
     chunker_settings: ChunkerSettings,
     entries: Sequence[SourceEntry],
     clock_ns: Callable[[], int] = time.time_ns,  # when a file is read
+    embedder: Embedder | None = None,
 ) -> list[EntryResult]:
-    """Read, chunk and tokenize entries, one after the other."""
+    """Read, chunk and tokenize entries, one after the other, and with an embedder embed their chunks."""
     chunker = chunker_settings.build()
     results = []
     for entry in entries:
@@ -54,7 +60,22 @@ def prepare_entries(
                 raise  # a file is up to date as a whole: without this entry, the next import would not look for it
             # It waits for an import that can use the package.
             results.append(EntryResult(entry, entry.work_size, problem=str(error)))
+    if embedder is not None:
+        _embed_documents(embedder, results)
     return results
+
+
+def _embed_documents(embedder: Embedder, results: Sequence[EntryResult]) -> None:
+    """Add the vectors of documents; if the embedder fails, whoever writes them tries again and says why."""
+    documents = [result.document for result in results if result.document]
+    texts = [text for document in documents for text in document.texts_to_embed()]
+    try:
+        embedded = iter(list(zip(vector_keys(embedder, texts), embed_all(embedder, texts), strict=True)))
+    except EmbedderError:
+        return
+    for result in results:
+        if result.document:
+            result.embedded = dict(islice(embedded, len(result.document.chunks)))
 
 
 def _prepare_entry(source: Source, chunker: Chunker, entry: SourceEntry, clock_ns: Callable[[], int]) -> EntryResult:

@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,12 +35,14 @@ class Preparer(Protocol):
         self,
         source: Source,
         chunker_settings: ChunkerSettings,
+        embedder: Embedder | None,
         batches: Iterator[list[SourceEntry]],
         total_bytes: int,
         is_cancelled: Callable[[], bool],
     ) -> Generator[list[EntryResult], None, None]:
         """Read, chunk and tokenize batches of entries, and yield their results in the same order.
 
+        Those whose work is done elsewhere may be embedded there too.
         Only a few batches are in memory at a time, however many there are. If it is cancelled, it may end early.
         """
 
@@ -81,6 +84,7 @@ class LocalPreparer:
         self,
         source: Source,
         chunker_settings: ChunkerSettings,
+        embedder: Embedder | None,
         batches: Iterator[list[SourceEntry]],
         total_bytes: int,
         is_cancelled: Callable[[], bool],
@@ -96,9 +100,10 @@ class LocalPreparer:
             worker_count = default_worker_count() if self._workers is None else self._workers
             try:
                 if worker_count > 1:
-                    yield from _prepare_in_workers(
-                        source, chunker_settings, batches, worker_count, pending, is_cancelled
+                    prepare = partial(
+                        prepare_entries, source, chunker_settings, embedder=embedder if _is_small(embedder) else None
                     )
+                    yield from _prepare_in_workers(prepare, batches, worker_count, pending, is_cancelled)
             except BrokenProcessPool:
                 # The system kills a worker when memory runs out; one process needs less memory than several.
                 _log.warning("A worker process was killed; the import continues in one process.")
@@ -106,9 +111,13 @@ class LocalPreparer:
             yield prepare_entries(source, chunker_settings, batch)
 
 
+def _is_small(embedder: Embedder | None) -> bool:
+    """Return whether each process may have a copy of an embedder."""
+    return getattr(embedder, "is_small", False)
+
+
 def _prepare_in_workers(
-    source: Source,
-    chunker_settings: ChunkerSettings,
+    prepare: Callable[[list[SourceEntry]], list[EntryResult]],
     batches: Iterator[list[SourceEntry]],
     worker_count: int,
     pending: deque[tuple[list[SourceEntry], Future[list[EntryResult]]]],  # submitted and not yet yielded
@@ -118,7 +127,7 @@ def _prepare_in_workers(
 
     with WorkerPool(worker_count) as pool:
         for batch in batches:
-            pending.append((batch, pool.submit(prepare_entries, source, chunker_settings, batch)))
+            pending.append((batch, pool.submit(prepare, batch)))
             if len(pending) > 2 * worker_count:
                 yield _next_results(pool, pending, is_cancelled)
         while pending:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from bunko.errors import EmbedderError
 from bunko.ingest.changes import find_changes, record_import
 from bunko.ingest.chunker_settings import ChunkerSettings
-from bunko.ingest.embed import EmbeddedBatch, LongTextCounter, embed_batches
+from bunko.ingest.embed import EmbeddedBatch, EmbeddedText, LongTextCounter, embed_batches
 from bunko.ingest.policy import ImportPolicy
 from bunko.ingest.prepare import EntryResult
 from bunko.ingest.preparer import LocalPreparer
@@ -66,15 +66,18 @@ class ImportRun:
             embedder = preparer.place_embedder(self.embedder)
             long_texts = LongTextCounter(embedder)
             entries = make_batches(scan.load_texts(chain(scan.added, scan.updated)), lambda entry: entry.work_size)
+            ready: dict[bytes, EmbeddedText] = {}
             # Closed here, also after an error: the garbage collector would do it in any thread, even in a worker's.
             with (
                 closing(
-                    preparer.prepare(self.source, self.chunker, entries, done.total_bytes, observer.is_cancelled)
+                    preparer.prepare(
+                        self.source, self.chunker, embedder, entries, done.total_bytes, observer.is_cancelled
+                    )
                 ) as prepared,
                 closing(
                     embed_batches(
-                        store, embedder, _with_documents(prepared, observer, self._report), owner_id=self.tool.id,
-                        failures=None if self.policy.needs_vectors else self.failures,
+                        store, embedder, _with_documents(prepared, ready, observer, self._report), ready=ready,
+                        owner_id=self.tool.id, failures=None if self.policy.needs_vectors else self.failures,
                     )
                 ) as embedded_batches,
             ):  # fmt: skip
@@ -191,13 +194,19 @@ def _report_of_scan(scan: Scan, failed_uris: set[str]) -> Report:
 
 
 def _with_documents(
-    batches: Iterable[Sequence[EntryResult]], observer: Observer, report: Report
+    batches: Iterable[Sequence[EntryResult]], ready: dict[bytes, EmbeddedText], observer: Observer, report: Report
 ) -> Iterator[tuple[Sequence[EntryResult], list[PreparedDocument]]]:
-    """Yield batches with their documents until the import is cancelled; batches already yielded are still written."""
+    """Yield batches with their documents until the import is cancelled; batches already yielded are still written.
+
+    The vectors that came with a batch are put into `ready`.
+    """
     for batch in batches:
         if observer.is_cancelled():
             report.interrupted = True
             return
+        ready.clear()
+        for result in batch:
+            ready.update(result.embedded)
         yield batch, [result.document for result in batch if result.document]
 
 

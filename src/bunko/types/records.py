@@ -46,6 +46,10 @@ class PreparedDocument:
     packed_terms: bytes  # for each chunk its distinct terms and their counts, packed by `text.term_codec`
     vector_keys: list[bytes] = field(default_factory=list)  # for each chunk the key of its vector
 
+    def texts_to_embed(self) -> list[str]:
+        """Return the text of each chunk with the headings that it stands under."""
+        return [chunk.text_in_context(self.document.text.title) for chunk in self.chunks]
+
 
 @dataclass(frozen=True, slots=True)
 class FailedDocument:

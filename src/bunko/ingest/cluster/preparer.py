@@ -177,6 +177,7 @@ class ClusterPreparer:
         self,
         source: Source,
         chunker_settings: ChunkerSettings,
+        embedder: Embedder | None,
         batches: Iterator[list[SourceEntry]],
         total_bytes: int,
         is_cancelled: Callable[[], bool],
