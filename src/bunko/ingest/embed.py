@@ -129,10 +129,10 @@ def embed_documents(
     """Assign vector keys to all chunks, and embed the texts whose vectors are not stored yet."""
     if embedder is None:
         return EmbeddedDocuments(documents, {}, {})
-    keyed_documents, texts = assign_vector_keys(embedder, documents)
-    missing = store.vectors.missing(texts, split=isinstance(embedder, SentenceEmbedder))
-    found = {key: ready[key] for key in texts if key in missing and key in ready}
-    others = [key for key in texts if key in missing and key not in ready]
+    keyed_documents, texts = assign_vector_keys(embedder, documents, ready)
+    missing = store.vectors.missing({**ready, **texts}, split=isinstance(embedder, SentenceEmbedder))
+    found = {key: text for key, text in ready.items() if key in missing}
+    others = [key for key in texts if key in missing]
     found.update(zip(others, embed_all(embedder, [texts[key] for key in others]), strict=True))
     vectors = {key: one.vector for key, one in found.items()}
     sentences = {key: one.sentences for key, one in found.items() if one.sentences is not None}
@@ -147,12 +147,17 @@ def embed_all(embedder: Embedder, texts: Sequence[str]) -> Iterator[EmbeddedText
 
 
 def assign_vector_keys(
-    embedder: Embedder, documents: Sequence[PreparedDocument]
+    embedder: Embedder,
+    documents: Sequence[PreparedDocument],
+    ready: Mapping[bytes, EmbeddedText] = _NOTHING_READY,
 ) -> tuple[list[PreparedDocument], dict[bytes, str]]:
-    """Assign a vector key to each chunk; return the documents and the texts by key."""
+    """Assign a vector key to each chunk; return the documents, and by key the texts of those that are not ready."""
     texts: dict[bytes, str] = {}
     keyed_documents = []
     for prepared in documents:
+        if prepared.vector_keys and ready.keys() >= set(prepared.vector_keys):
+            keyed_documents.append(prepared)
+            continue
         chunk_texts = prepared.texts_to_embed()
         keys = vector_keys(embedder, chunk_texts)
         texts.update(zip(keys, chunk_texts, strict=True))

@@ -70,12 +70,15 @@ def _embed_documents(embedder: Embedder, results: Sequence[EntryResult]) -> None
     documents = [result.document for result in results if result.document]
     texts = [text for document in documents for text in document.texts_to_embed()]
     try:
-        embedded = iter(list(zip(vector_keys(embedder, texts), embed_all(embedder, texts), strict=True)))
+        embedded = list(zip(vector_keys(embedder, texts), embed_all(embedder, texts), strict=True))
     except EmbedderError:
         return
+    waiting = iter(embedded)
     for result in results:
         if result.document:
-            result.embedded = dict(islice(embedded, len(result.document.chunks)))
+            pairs = list(islice(waiting, len(result.document.chunks)))
+            result.document = replace(result.document, vector_keys=[key for key, _ in pairs])
+            result.embedded = dict(pairs)
 
 
 def _prepare_entry(source: Source, chunker: Chunker, entry: SourceEntry, clock_ns: Callable[[], int]) -> EntryResult:
