@@ -150,6 +150,7 @@ def test_verbose_shows_each_step_with_its_time_and_the_index_may_be_elsewhere(pe
         rf"DEBUG \[TIMER\]   chunk_split: {time} \(3 chunks, chars=\[\d+, \d+, \d+\]\)",
         rf"DEBUG \[TIMER\]   sqlite_write: {time} \(3 documents\)",
         rf"DEBUG \[TIMER\] reindex_total: {time}",
+        r"DEBUG \[reindex\] work by step: \w+ \d+%(, \w+ \d+%)+",
         r"DEBUG \[reindex\] summary: added=3, updated=0, deleted=0, unchanged=0, total_chunks=5",
         r'DEBUG \[search\] query="環境構築の方法", top_k=5',
         rf"DEBUG \[TIMER\] query_embedding: {time}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -58,6 +59,7 @@ class EmbeddedBatch(Generic[T]):
     vectors: dict[bytes, npt.NDArray[np.float32]] = field(default_factory=dict)
     sentences: dict[bytes, SentenceSubwords] = field(default_factory=dict)
     usage: dict[str, EmbeddingUsage] = field(default_factory=dict)  # since the previous batch, by embedder
+    seconds: float = 0.0  # that it took here; a service embeds while others are prepared
 
 
 def embed_batches(
@@ -208,13 +210,15 @@ class _LocalEmbedder(Generic[T]):
         for batch, documents in batches:
             self._waiting = [(batch, documents)]
             meter = meter or _UsageMeter(self._embedder, self._embedder.batch_size)
+            start = time.perf_counter()
             embedded = embed_documents(self._store, self._embedder, documents, self._ready)
+            seconds = time.perf_counter() - start
             count = len(embedded.vectors)
             meter.texts += count
             meter.saved_texts += len({key for prepared in embedded.documents for key in prepared.vector_keys}) - count
             meter.calls += -(-count // self._embedder.batch_size)
             self._waiting = []
-            yield EmbeddedBatch(batch, *embedded, meter.usage_since_last())
+            yield EmbeddedBatch(batch, *embedded, meter.usage_since_last(), seconds)
 
     def take_waiting(self) -> list[tuple[T, list[PreparedDocument]]]:
         """Return the batch that could not be embedded, with its documents."""

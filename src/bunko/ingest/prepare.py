@@ -69,13 +69,16 @@ def _embed_documents(embedder: Embedder, results: Sequence[EntryResult]) -> None
     """Add the vectors of documents; if the embedder fails, whoever writes them tries again and says why."""
     documents = [result.document for result in results if result.document]
     texts = [text for document in documents for text in document.texts_to_embed()]
+    start = time.perf_counter()
     try:
         embedded = list(zip(vector_keys(embedder, texts), embed_all(embedder, texts), strict=True))
     except EmbedderError:
         return
+    seconds = (time.perf_counter() - start) / max(len(texts), 1)
     waiting = iter(embedded)
     for result in results:
         if result.document:
+            result.step_seconds["embed"] = seconds * len(result.document.chunks)
             pairs = list(islice(waiting, len(result.document.chunks)))
             result.document = replace(result.document, vector_keys=[key for key, _ in pairs])
             result.embedded = dict(pairs)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -47,6 +49,7 @@ class ImportRun:
     policy: ImportPolicy
     target: Tool | None = None  # the tool that documents are written to, if it is not the tool itself
     failures: list[EmbedderError] = field(default_factory=list)  # of the embedder; the import went on without it
+    step_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # in all processes
     _report: Report = field(default_factory=Report)
     _updated_uris: set[str] = field(default_factory=set)
     # Sizes and times of entries by uri, as the scan saw them, until they are written like that.
@@ -136,6 +139,7 @@ class ImportRun:
             for prepared in documents
             if prepared.document.text.missing
         ]
+        start = time.perf_counter()
         with timer("sqlite_write", _log, indent=1, detail=f"{len(documents)} documents"):
             self.store.documents.write(
                 target.id,
@@ -147,6 +151,8 @@ class ImportRun:
                 usage=embedded.usage,
             )
         reach_failpoint("ingest.batch")
+        self.step_seconds["embed"] += embedded.seconds
+        self.step_seconds["sqlite_write"] += time.perf_counter() - start
         report.embedded += len(embedded.vectors)
         for result in batch:
             entry = result.entry
@@ -161,6 +167,7 @@ class ImportRun:
             _log.debug("[reindex] processing: %s", entry.uri)
             sizes = [len(chunk.text) for chunk in result.document.chunks]
             for step, seconds in result.step_seconds.items():
+                self.step_seconds[step] += seconds
                 detail = f" ({len(sizes)} chunks, chars={sizes})" if step == "chunk_split" else ""
                 _log.debug("[TIMER]   %s: %.1fms%s", step, seconds * 1000, detail)
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypedDict, Unpack
 
 from bunko import ingest
@@ -344,7 +345,7 @@ class Importer:
                     self._drop_if_empty(leftover)  # a rebuild that wrote nothing
         if policy.adds_notices:
             report.notices += [*config.difference_notices([tool]), *self.missing_vectors.notices(tool, failures)]
-        return self._finish_import(tool, report)
+        return self._finish_import(tool, report, run.step_seconds)
 
     def _rebuild_tool(self, tool: Tool, policy: ImportPolicy, *, keep_settings: bool = False) -> Report:
         """Rebuild a tool beside its old index, which is searched until the new one is complete.
@@ -404,7 +405,7 @@ class Importer:
         if not run.failures:
             self._store.vectors.unpin(tool.id)
             self._store.vectors.delete_orphans()
-        return self._finish_import(tool, report)
+        return self._finish_import(tool, report, run.step_seconds)
 
     def _drop_if_empty(self, shadow: Tool) -> None:
         """Delete an unfinished rebuild that has no documents to resume from."""
@@ -443,13 +444,20 @@ class Importer:
             run.policy = replace(run.policy, preparer=ingest.LocalPreparer(workers=1))
         return run.run(scan)
 
-    def _finish_import(self, tool: Tool, report: Report) -> Report:
+    def _finish_import(self, tool: Tool, report: Report, step_seconds: Mapping[str, float] | None = None) -> Report:
         """Mark the tool as fresh unless the import was interrupted, and bring its index up to date."""
         if not report.interrupted:
             self.checks[tool.id] = SourceCheck(time.monotonic(), now(), 0)
         if report.added + report.updated:
             report.notices += self._parser_notices(tool)
-        return self.update_index(tool, report)
+        start = time.perf_counter()
+        report = self.update_index(tool, report)
+        if step_seconds:
+            seconds = {**step_seconds, "index_sync": time.perf_counter() - start}
+            total = sum(seconds.values())
+            steps = sorted(seconds.items(), key=itemgetter(1), reverse=True)
+            _log.debug("[reindex] work by step: %s", ", ".join(f"{step} {value / total:.0%}" for step, value in steps))
+        return report
 
     def _parser_notices(self, tool: Tool) -> list[str]:
         """Return a notice if a tool reads source code and no parser for it is installed."""
