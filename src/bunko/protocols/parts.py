@@ -162,6 +162,7 @@ class Scan:
     skipped_folders: list[str] = field(default_factory=list)  # absolute paths of folders excluded by their names
     # Returns the given entries in order, with the texts that the scan omitted.
     load_texts: Callable[[Iterable[SourceEntry]], Iterator[SourceEntry]] = iter
+    dates: tuple[str, str] = field(default=("", ""), compare=False)  # the first and the last of the entries of files
     # The state that was compared. Empty: unknown, or something was found that the state does not show.
     state: str = field(default="", compare=False)
     version: int = field(default=-1, compare=False)  # of the fingerprints in a store; -1: unknown
@@ -170,6 +171,11 @@ class Scan:
     def has_changes(self) -> bool:
         """Return whether there is anything to write."""
         return bool(self.added or self.updated or self.deleted or self.touched)
+
+    def note_date(self, date: str) -> None:
+        """Take note of the date of an entry."""
+        first, last = self.dates
+        self.dates = min(first or date, date), max(last, date)
 
 
 @dataclass(frozen=True, slots=True)

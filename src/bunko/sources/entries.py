@@ -213,7 +213,7 @@ class EntryFiles:
         try:
             seen = file
             with self._files.open_stream(file) as (stream, file):
-                excerpts = self._read_excerpts(stream, file, scanned_ns, text_budget)
+                excerpts = self._read_excerpts(scan, stream, file, scanned_ns, text_budget)
             if file != seen:
                 scan.state = ""  # it has changed since
         except SourceError as error:
@@ -247,7 +247,7 @@ class EntryFiles:
         return kept_chars
 
     def _read_excerpts(
-        self, stream: BinaryIO, file: SourceEntry, scanned_ns: int, text_budget: int
+        self, scan: Scan, stream: BinaryIO, file: SourceEntry, scanned_ns: int, text_budget: int
     ) -> Iterator[ExcerptEntry]:
         """Read a file, and return its entries."""
 
@@ -266,6 +266,8 @@ class EntryFiles:
                     bad_lines.append(excerpt(f"L{item.line}", digest, WHOLE_FILE, problem=item.reason))
                     continue
                 text, lines = _entry_text(item, parsed.encoding)
+                if text.date:
+                    scan.note_date(text.date)
                 text_budget -= len(text.text)
                 # Texts beyond the budget are read again when they are indexed.
                 kept_text = text if text_budget >= 0 else None

@@ -38,16 +38,14 @@ def inspect_source(config: ToolConfig, tool: Tool, paths: LibraryPaths) -> Sourc
     is_worth_counting = Path(tool.source).is_dir() and not (tool.options.include and scan.added)
     survey = survey_source(config, tool, paths) if is_worth_counting else Survey()
     if section_of(tool.kind) == "memos":
-        entries = (entry for entry in scan.added if isinstance(entry, ExcerptEntry) and not entry.problem)
-        dates = [
-            entry.text.date if isinstance(entry, ExcerptEntry) and entry.text else ""
-            for entry in scan.load_texts(entries)
-        ]
-        known_dates = sorted(filter(None, dates))
-        first, last = (known_dates[0], known_dates[-1]) if known_dates else ("", "")
-        bad_entries = [entry for entry in scan.added if isinstance(entry, ExcerptEntry) and entry.problem]
-        problems = [*scan.problems, *(Problem(entry.uri, entry.problem) for entry in bad_entries)]
-        return SourceContents(len(dates), {}, first, last, survey, problems)
+        count, problems = 0, [*scan.problems]
+        for entry in scan.added:
+            if isinstance(entry, ExcerptEntry):
+                if entry.problem:
+                    problems.append(Problem(entry.uri, entry.problem))
+                else:
+                    count += 1
+        return SourceContents(count, {}, *scan.dates, survey, problems)
     suffixes = Counter(
         ".mbox" if isinstance(entry, ExcerptEntry) else PurePosixPath(entry.uri).suffix.lower() for entry in scan.added
     )
