@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bunko.errors import AccessDenied, BunkoError, SettingsError
-from bunko.library.add import describe_from_documents, first_description
+from bunko.library.add import Addition, describe_from_documents, first_description, plan_addition
 from bunko.library.admin.model_status import chat_statuses, model_statuses, reranker_status
 from bunko.library.admin.provider_status import provider_statuses
 from bunko.library.opening.paths import LibraryPaths
@@ -22,6 +22,7 @@ from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.search.paging import hide_generation
 from bunko.search.request import SearchRequest, is_tool_search_setting
 from bunko.settings import LoadedSettings, Settings
+from bunko.sources.detect import detect_sources, read_as
 from bunko.types import Problem, Report, Tool
 from bunko.types.access import Caller
 from bunko.types.records import IndexState, ListedDocument, StoredDocument, VectorRoom
@@ -372,6 +373,20 @@ class ToolAccess:
         ]
         return replace(report, warnings=warnings)
 
+    def plan(
+        self, source: str, *, kind: str = "", is_reserved: Callable[[str], bool] = lambda name: False
+    ) -> tuple[Addition, list[str]]:
+        """Return what adding a folder or file of this machine would do, and which tools read some of it already.
+
+        Nothing is stored. Without a kind it is recognised.
+        """
+        self._check_add()
+        path = self._check_source(source)
+        assert path is not None
+        [detected] = detect_sources([path])
+        addition = plan_addition(self._library, read_as(detected, kind or detected.kind), is_reserved=is_reserved)
+        return addition, self._library.maintenance.overlap_notices(addition.tool) if addition.is_new else []
+
     def add(
         self,
         name: str,
@@ -387,8 +402,7 @@ class ToolAccess:
 
         The first import of a folder or file without a description makes one from the documents.
         """
-        if not self._access.caller.rights.writes_all:
-            raise AccessDenied("This token may not add tools", hint=ASK_HINT)
+        self._check_add()
         path = self._check_source(source)
         options = ToolOptions(tuple(include), tuple(exclude), extract)
         if path is not None and not description.strip():
@@ -458,6 +472,10 @@ class ToolAccess:
         tool = self.get(name)
         self._access.check_write(tool.name)
         return tool
+
+    def _check_add(self) -> None:
+        if not self._access.caller.rights.writes_all:
+            raise AccessDenied("This token may not add tools", hint=ASK_HINT)
 
     def _check_source(self, source: str | None) -> Path | None:
         if source is None:

@@ -39,7 +39,7 @@ def build_page(registry: ToolRegistry) -> ASGIApp:
             Route("/ask", AskPage(registry).answer),
             Route("/map", MapPage(registry).answer),
             Route("/time", TimePage(registry).answer),
-            Route("/library", LibraryPage(registry).answer),
+            Route("/library", LibraryPage(registry).answer, methods=["GET", "POST"]),
             Route("/library/descriptions", DescriptionsPage(registry).answer),
             Route("/library/models", ModelsPage(registry).answer),
             Route("/library/settings", SettingsPage(registry).answer, methods=["GET", "POST"]),
