@@ -19,6 +19,7 @@ from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.access import LibraryAccess
 from bunko.library.library import Library
 from bunko.library.tools import catalog
+from bunko.settings import all_settings
 from bunko.types.access import ALL_RIGHTS, Caller, Rights
 from tests.page.conftest import Visit, Visitor
 
@@ -432,6 +433,21 @@ def test_a_secret_is_named_by_its_file(visit: Visitor) -> None:
     choices = owner.get("/library/settings", params={"key": "search.mode"}).text
     assert "<option selected>hybrid</option>" in choices
     assert "<option>bm25</option>" in choices
+
+
+def test_the_form_of_a_setting_says_what_it_means_and_allows(visit: Visitor) -> None:
+    owner = visit(is_owner=True)
+
+    def form(key: str) -> str:
+        return unescape(owner.get("/library/settings", params={"key": key}).text)
+
+    assert "Allowed: a whole number from 1 to 1000. Default: 5." in form("search.top_k")
+    assert 'inputmode="decimal"' in form("search.top_k")
+    assert "Separate several with commas." in form("chunker.heading_levels")
+    assert "a file that contains only the key" in form("embedding.gemini_api_key")
+    assert all_settings()["search.top_k"].meaning in form("search.top_k")
+    japanese = visit(is_owner=True, language="ja").get("/library/settings", params={"key": "search.top_k"}).text
+    assert "1 から 1000 まで" in japanese
 
 
 def test_a_token_however_far_its_rights_go_changes_no_settings(visit: Visitor, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bunko.errors import AccessDenied, BunkoError, SettingsError
 from bunko.library.add import Addition, describe_from_documents, first_description, plan_addition
-from bunko.library.admin.model_status import chat_statuses, model_statuses, reranker_status
+from bunko.library.admin.model_status import chat_statuses, get_model, model_statuses, reranker_status
 from bunko.library.admin.provider_status import provider_statuses
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.opening.user_settings import describe_override, set_setting, unset_setting, user_config_file
@@ -274,6 +274,24 @@ class LibraryAccess:
             record.add_report(report)
         return self.hidden_places().report(report)
 
+    def tools_to_reembed(self) -> list[str]:
+        """Return the tools whose vectors are not of the embedder of the settings, to whoever may change everything."""
+        return self._library.maintenance.tools_of_other_embedders() if self.caller.rights.writes_all else []
+
+    def reembed(self, *, observer: Observer = NO_OBSERVER) -> Report:
+        """Compute the vectors of these tools with the embedder of the settings."""
+        self.check_reembed()
+        tools = self.tools_to_reembed()
+        with self.record("reembed", tools, {}) as record:
+            report = self._library.reembed(tools, observer=observer, keep_going=True)
+            record.add_report(report)
+        return report
+
+    def check_reembed(self) -> None:
+        """Raise an error if the caller may not compute vectors again."""
+        if not self.caller.rights.writes_all:
+            raise AccessDenied("This token may not update any tool", hint=ASK_HINT)
+
     def check_write(self, tool: str) -> None:
         """Raise an error if the caller may not change a tool, without its name if the caller may not know of it."""
         if self.caller.rights.can_write(tool):
@@ -518,10 +536,20 @@ class SettingsAccess:
         """The file that is changed, as by `bunko config set`."""
         return self._library.settings_file or user_config_file()
 
-    def change(self, key: str, text: str | None) -> None:
-        """Set a setting in the file, or remove it from there; open libraries keep what they were opened with."""
+    def get_model(self, name: str, progress: Callable[[str, int, int], None]) -> None:
+        """Download a known model to this machine."""
+        self.check_change()
+        with self._access.record("models get", [], {"model": name}):
+            get_model(name, progress)
+
+    def check_change(self) -> None:
+        """Raise an error if the caller may not change settings."""
         if not self.can_change:
             raise AccessDenied("This token may not change the settings", hint=ASK_HINT)
+
+    def change(self, key: str, text: str | None) -> None:
+        """Set a setting in the file, or remove it from there; open libraries keep what they were opened with."""
+        self.check_change()
         with self._access.record("config set" if text is not None else "config unset", [], {"setting": key}):
             if text is None:
                 unset_setting(key, self.file)

@@ -41,7 +41,7 @@ def build_page(registry: ToolRegistry) -> ASGIApp:
             Route("/time", TimePage(registry).answer),
             Route("/library", LibraryPage(registry).answer, methods=["GET", "POST"]),
             Route("/library/descriptions", DescriptionsPage(registry).answer),
-            Route("/library/models", ModelsPage(registry).answer),
+            Route("/library/models", ModelsPage(registry).answer, methods=["GET", "POST"]),
             Route("/library/settings", SettingsPage(registry).answer, methods=["GET", "POST"]),
             Route("/quality", QualityPage(registry).answer),
             Route("/quality/judge", JudgePage(registry).answer),

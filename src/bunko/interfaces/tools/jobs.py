@@ -309,7 +309,7 @@ class Jobs:
             job.result, job.text = reply.structured, reply.text
             state = "cancelled" if call.stop.is_set() else "done"
         except BunkoError as error:
-            job.error, state = str(error), "failed"
+            job.error, state = str(error), "cancelled" if call.stop.is_set() else "failed"
         except Exception as error:
             package_error = find_package_error(error)
             # At shutdown the library may be closed while a stopped job still runs; that is expected.
