@@ -9,6 +9,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
 from bunko.interfaces.tools.jobs import Job
 from bunko.library.library import Library
@@ -29,7 +30,10 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub
         monkeypatch.setenv(name, value)
     for name in ("HF_HUB_CACHE", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.address)
+    # The package has read the environment when it was imported.
+    template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, hub.address)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     yield hub
     hub.close()
 
@@ -87,7 +91,8 @@ def test_a_model_is_downloaded_and_can_then_be_used(visit: Visitor) -> None:
     reply = owner.post("/library/models", data={"download": name})
     assert (reply.status_code, reply.headers["location"]) == (303, "/library#jobs")
     job = wait_for_job(owner, "model")
-    assert (job.state, job.error) == ("done", "")
+    assert job.error == ""
+    assert job.state == "done"
     text = owner.get("/library/models").text
     assert f'<button name="download" value="{name}"' not in text
     assert f'<button name="name" value="{name}"' in text

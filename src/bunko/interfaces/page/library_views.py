@@ -314,7 +314,7 @@ def _form(request: Request, key: str, rows: _Rows, text: str) -> dict[str, objec
         "is_optional": setting.optional,
         "is_list": setting.is_list,
         "is_number": setting.kind in (int, float) and not setting.is_list,
-        "meaning": say(request, setting.meaning),
+        "meaning": setting.meaning,
         "allowed": say(request, setting.allowed_values()),
         "default": setting.display_value(setting.default),
     }
