@@ -77,22 +77,20 @@ class FolderDocuments(EntryFiles):
     def portable_copy(self, entries: Sequence[SourceEntry]) -> FolderDocuments:
         """Return a copy that knows the history of these entries, and which of them are in a vault."""
         copy = FolderDocuments(self.root, self._files, self._max_chars)
-        history = self._history()
+        from bunko.sources.git_dates import load_history  # here: only a cluster needs it
+
+        history = load_history(self._files.root)
         copy._known_history = {entry.uri: history[entry.uri] for entry in entries if entry.uri in history}
         for folder in {entry.uri.rpartition("/")[0] for entry in entries}:
             copy._is_in_vault(folder)
         return copy
 
     def _committed_at(self, data: bytes, uri: str) -> str:
-        history = self._history().get(uri)
-        return history.date_of(data) if history else ""
-
-    def _history(self) -> Mapping[str, FileHistory]:
         if self._known_history is not None:
-            return self._known_history
+            return self._known_history[uri].date_of(data) if uri in self._known_history else ""
         from bunko.sources import git_dates  # here: a search needs neither it nor subprocesses
 
-        return git_dates.load_history(self._files.root)
+        return git_dates.committed_at(self._files.root, uri, data)
 
     def _single_file(self) -> str:
         return ""  # the folder may be missing, but it is never a file
