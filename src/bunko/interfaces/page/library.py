@@ -68,13 +68,15 @@ def time_values(timestamp: str | None, like: datetime) -> dict[str, str] | None:
     return {"datetime": moment.isoformat(timespec="seconds"), "text": moment.strftime("%Y-%m-%d %H:%M")}
 
 
-def tool_values(request: Request, status: ToolStatus, local_time: datetime, *, can_write: bool) -> dict[str, object]:
+def tool_values(
+    request: Request, status: ToolStatus, local_time: datetime, *, can_write: bool, is_importing: bool
+) -> dict[str, object]:
     """Return what is always visible of a tool."""
     tool = status.tool
     remarks = []  # names of texts about what is not as it should be, each with a value
     if status.source_state not in ("ok", "elsewhere"):
         remarks.append((f"library.source_{status.source_state}", ""))
-    if status.import_state != "done":
+    if status.import_state != "done" and not is_importing:
         remarks.append((f"library.import_{status.import_state}", ""))
     if status.rebuild_documents is not None:
         remarks.append(("library.rebuild_unfinished", f"{status.rebuild_documents:,}"))
@@ -250,16 +252,22 @@ class LibraryPage(PageView):
         details = library.tool_care.details(opened) if opened else None
         status, rights = library.status(), library.caller.rights
         can_change = not self.registry.is_read_only
+        jobs = self.registry.jobs.visible(library.caller)
+        importing = {job.subject for job in jobs if job.name == "import" and job.state == "running"}
         values: dict[str, object] = {
             "tools": [
                 tool_values(
-                    request, tool_status, local_time, can_write=can_change and rights.can_write(tool_status.tool.name)
+                    request,
+                    tool_status,
+                    local_time,
+                    is_importing=tool_status.tool.name in importing,
+                    can_write=can_change and rights.can_write(tool_status.tool.name),
                 )
                 for tool_status in status.tools
             ],
             "opened": details.status.tool.name if details else "",
             "details": details and details_values(request, details, local_time),
-            "jobs": job_values(request, self.registry.jobs.visible(library.caller)),
+            "jobs": job_values(request, jobs),
             "can_cancel": can_change and rights.writes_some,
             "documents": f"{sum(tool_status.totals.documents for tool_status in status.tools):,}",
             "size": format_size(status.bytes + status.derived_bytes),
