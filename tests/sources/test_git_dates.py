@@ -86,6 +86,12 @@ def test_a_folder_of_a_repository_has_its_history(repository: Path) -> None:
     assert load_history(repository).keys() == {"old.md", "guide/新しい.md", "dated.md"}
 
 
+def test_git_is_told_where_to_look_no_further_up(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", os.pathsep.join(("/elsewhere", str(repository))))
+    assert load_history(repository / "guide") == {}
+    assert len(load_history(repository)) == 3
+
+
 def test_a_clone_has_the_dates_of_its_origin_and_a_shallow_one_none(repository: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(repository), "clone")
     assert load_history(tmp_path / "clone") == load_history(repository)

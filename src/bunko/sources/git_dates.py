@@ -64,7 +64,11 @@ class _Place:
 
 
 def _find_repository(root: Path) -> _Place | None:
+    # Where git looks no further up, such as from a home folder on a slow network.
+    ceilings = os.environ.get("GIT_CEILING_DIRECTORIES", "").split(os.pathsep)
     for folder in (root, *root.parents):
+        if folder != root and str(folder) in ceilings:
+            return None
         git_folder = folder / ".git"
         if git_folder.is_dir():
             # The last commit of a shallow clone seems to have changed all files.
