@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.accessibility import assert_accessible
-from tests.browser.opener import LANGUAGES, SIZES, Language, PageOpener, Scheme, Width, keep_screenshot
+from tests.browser.opener import LANGUAGES, SIZES, WIDTHS, Language, PageOpener, Scheme, Width, keep_screenshot
 from tests.browser.served import serve_page
 from tests.site import Site, html
 
@@ -232,6 +232,34 @@ def test_documents_are_added_without_scripts(open_own_page: PageOpener, tmp_path
     while not page.locator('[data-job][data-state="done"]').count():
         page.reload()
     expect(card(page, "tea").locator("dd").first).to_have_text("1")
+
+
+@pytest.mark.parametrize(("language", "scheme", "width"), [("en", "light", "desktop"), ("ja", "dark", "phone")])
+def test_an_embedder_is_chosen_for_the_next_start(
+    open_own_page: PageOpener, language: Language, scheme: Scheme, width: Width
+) -> None:
+    page = open_own_page("/library/models", language=language, scheme=scheme, width=width)
+    page.locator('button[name=name][value="hashing"]').click()
+    expect(page.locator(".notice")).to_contain_text("BUNKO_EMBEDDING_PROVIDER")  # which comes first here
+    keep_screenshot(page, f"library-model-chosen/{language}-{scheme}-{width}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[width][0]
+    assert_accessible(page)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_an_import_could_not_read_fits_the_screen(open_own_page: PageOpener, width: Width) -> None:
+    folder = Path(open_own_page.library.tool_status("handbook").status.tool.source)
+    (folder / "a-rather-long-name-of-a-broken-document.pdf").write_bytes(b"%PDF-1.4 nothing else")
+    page = open_own_page("/library", width=width)
+    card(page, "handbook").locator('[data-action="import"]').click()
+    problem = page.locator(".job-problems li").first
+    expect(problem).to_contain_text("a-rather-long-name")
+    keep_screenshot(page, f"library-problems/{width}")
+    assert (problem.bounding_box() or {})["height"] < 120
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[width][0]
+    assert_accessible(page)
+    page.locator(".job-problems a").click()
+    expect(page.locator(".failures")).to_contain_text("a-rather-long-name")
 
 
 def test_without_scripts_there_are_no_buttons_that_need_them(open_page: PageOpener) -> None:
