@@ -255,7 +255,9 @@ def test_what_an_import_could_not_read_fits_the_screen(open_own_page: PageOpener
     problem = page.locator(".job-problems li").first
     expect(problem).to_contain_text("a-rather-long-name")
     keep_screenshot(page, f"library-problems/{width}")
-    assert (problem.bounding_box() or {})["height"] < 120
+    box = problem.bounding_box()
+    assert box
+    assert box["height"] < 120
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[width][0]
     assert_accessible(page)
     page.locator(".job-problems a").click()
