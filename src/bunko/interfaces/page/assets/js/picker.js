@@ -17,6 +17,15 @@ export function addPicker() {
     void show(dialog, source.value.trim()).then((isShown) => isShown || show(dialog, ""));
     dialog.showModal();
   });
+  dialog.addEventListener("keydown", (event) => {
+    const entries = [...dialog.querySelectorAll("ul button")];
+    const number = entries.indexOf(/** @type {Element} */ (document.activeElement));
+    const next = { ArrowDown: number + 1, ArrowUp: number - 1, Home: 0, End: entries.length - 1 }[event.key];
+    const entry = number < 0 || next === undefined ? undefined : entries[next];
+    if (!(entry instanceof HTMLElement)) return;
+    event.preventDefault();
+    entry.focus();
+  });
   dialog.addEventListener("click", (event) => {
     const pressed = event.target instanceof Element ? event.target.closest("button") : null;
     if (!pressed) return;
