@@ -435,6 +435,30 @@ def test_a_secret_is_named_by_its_file(visit: Visitor) -> None:
     assert "<option>bm25</option>" in choices
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "value", "wrong", "expected"),
+    [
+        ("search.top_k", "20", 20, "2.5", "a whole number from 1 to 1000"),
+        ("search.freshness_seconds", "0.5", 0.5, "soon", "a number of at least 0"),
+        ("search.mode", "bm25", "bm25", "fast", "one of "),
+        ("chunker.heading_levels", "1, 2", [1, 2], "1, 9", "a list of whole numbers from 1 to 6"),
+        ("embedding.trust_remote_code", "true", True, "maybe", "true or false"),
+        ("search.reranker", "/models/mine", "/models/mine", "a\0b", "text, or nothing"),
+    ],
+)
+def test_every_kind_of_setting_is_written_and_checked(
+    visit: Visitor, tmp_path: Path, key: str, text: str, value: object, wrong: str, expected: str
+) -> None:
+    owner, file = visit(is_owner=True), tmp_path / "config/bunko/bunko.toml"
+    section, _, name = key.partition(".")
+    assert owner.post("/library/settings", data={"key": key, "value": text}).status_code == 303
+    assert tomllib.loads(file.read_text("utf-8")) == {section: {name: value}}
+    reply = owner.post("/library/settings", data={"key": key, "value": wrong})
+    assert reply.status_code == 400
+    assert f"but it must be {expected}" in unescape(reply.text)
+    assert tomllib.loads(file.read_text("utf-8")) == {section: {name: value}}
+
+
 def test_the_form_of_a_setting_says_what_it_means_and_allows(visit: Visitor) -> None:
     owner = visit(is_owner=True)
 
