@@ -29,6 +29,9 @@ from tests.loopback import Loopback
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
+# What is imported of this repository is not looked up in its own history: a test would depend on how it was cloned.
+os.environ["GIT_CEILING_DIRECTORIES"] = str(Path(__file__).parents[1])
+
 # The SDK of OpenAI and others ask for it once in a process, which starts `uname`.
 platform.processor()
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.accessibility import assert_accessible
-from tests.browser.opener import LANGUAGES, Language, PageOpener, keep_screenshot
+from tests.browser.opener import LANGUAGES, SIZES, WIDTHS, Language, PageOpener, Scheme, Width, keep_screenshot
 from tests.browser.served import serve_page
 from tests.site import Site, html
 
@@ -28,25 +28,40 @@ def site() -> Iterator[Site]:
         yield site
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("language", "scheme", "width"), [("en", "light", "desktop"), ("ja", "light", "phone"), ("en", "dark", "phone")]
+)
 def test_a_folder_is_chosen_on_the_server_and_imported(
-    open_own_page: PageOpener, tmp_path: Path, language: Language, monkeypatch: pytest.MonkeyPatch
+    open_own_page: PageOpener,
+    tmp_path: Path,
+    language: Language,
+    scheme: Scheme,
+    width: Width,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "home/新しい文書").mkdir(parents=True)
     (tmp_path / "home/新しい文書/茶.md").write_text("# お茶\n\n玉露は低い温度で淹れる。\n", "utf-8")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    page = open_own_page("/library", language=language)
+    page = open_own_page("/library", language=language, scheme=scheme, width=width)
+    page.locator(".add summary").click()
     page.locator("[data-picker]").click()
     picker = page.locator("#picker")
-    picker.get_by_role("button", name="新しい文書").click()
+    expect(picker.locator(".entry").first).to_be_focused()
+    page.keyboard.press("End")
+    expect(picker.get_by_role("button", name="新しい文書")).to_be_focused()
+    page.keyboard.press("Enter")
     expect(picker.locator(".path")).to_have_text(str(tmp_path / "home/新しい文書"))
     expect(picker.get_by_role("button", name="茶.md")).to_be_visible()
-    keep_screenshot(page, f"library-picker/{language}")
+    keep_screenshot(page, f"library-picker/{language}-{scheme}-{width}")
     assert_accessible(page)
     picker.locator("[data-use]").click()
     expect(page.locator("#tool-name")).to_have_value("新しい文書")
+    expect(page.locator("#tool-name")).to_be_focused()
     page.locator("#about").fill("お茶の淹れ方。")
-    page.locator("#add-folder button.main").click()
+    keep_screenshot(page, f"library-add/{language}-{scheme}-{width}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[width][0]
+    assert_accessible(page)
+    page.locator("#add-form button.main").click()
     expect(card(page, "新しい文書").locator("dd").first).to_have_text("1")
     expect(page.locator('[data-job][data-state="done"]')).to_have_count(1)
     assert open_own_page.library.tool_status("新しい文書").status.tool.description == "お茶の淹れ方。"
@@ -62,44 +77,64 @@ def test_a_folder_needs_neither_a_name_nor_a_description(
         (tmp_path / "home" / folder / "茶.md").write_text("# お茶\n\n玉露は低い温度で淹れる。\n", "utf-8")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     page = open_own_page("/library")
+    page.locator(".add summary").click()
     picker = page.locator("#picker")
     for folder in ("Wrong one", "daily notes 📓 (茶)"):
         page.locator("[data-picker]").click()
         if folder != "Wrong one":
-            picker.get_by_role("button", name="Parent folder").click()
+            picker.get_by_role("button", name="Folder above").click()
         picker.get_by_role("button", name=folder).click()
         expect(picker.locator(".path")).to_contain_text(folder)
         picker.locator("[data-use]").click()
     expect(page.locator("#tool-name")).to_have_value("daily-notes-茶")
-    page.locator("#add-folder button.main").click()
+    page.locator("#add-form button.main").click()
     expect(page.locator('[data-job][data-state="done"]')).to_have_count(1)
     expect(card(page, "daily-notes-茶")).to_contain_text("玉露")
 
 
-def test_a_memo_file_is_added_as_memos(
-    open_own_page: PageOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "ChangeLog").write_text("2024-05-01  A  <a@example.com>\n\n\t* 散歩: 桜並木を歩いた。\n", "utf-8")
-    monkeypatch.setenv("HOME", str(tmp_path))
+def test_a_memo_file_is_added_by_keys_alone(open_own_page: PageOpener, tmp_path: Path) -> None:
+    entries = "".join(f"2024-05-0{day}  A  <a@example.com>\n\n\t* 散歩: 桜並木を歩いた。\n\n" for day in (2, 1))
+    (tmp_path / "ChangeLog").write_text(entries, "utf-8")
     page = open_own_page("/library")
-    page.locator("[data-picker]").click()
-    page.locator("#picker").get_by_role("button", name="ChangeLog").click()
+    page.locator(".add summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type(str(tmp_path / "ChangeLog"))
+    page.keyboard.press("Enter")
+    expect(page.locator("#found")).to_have_text("Found: a ChangeLog memo file with 2 entries from 2024")
     expect(page.locator("#kind")).to_have_value("memos")
-    page.locator("#about").fill("Walks.")
-    page.locator("#add-folder button.main").click()
-    expect(card(page, "ChangeLog").locator("dd").first).to_have_text("1")
+    expect(page.locator("#tool-name")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(card(page, "ChangeLog").locator("dd").first).to_have_text("2")
+
+
+def test_another_kind_is_looked_at_again(open_own_page: PageOpener, tmp_path: Path) -> None:
+    (tmp_path / "walks.md").write_text("## 2024-05-01\n\nFar.\n\n## 2024-05-02\n\nNear.\n", "utf-8")
+    page = open_own_page("/library")
+    page.locator(".add summary").click()
+    page.locator("#source").fill(str(tmp_path / "walks.md"))
+    page.locator("#look-up button.main").click()
+    expect(page.locator("#found")).to_contain_text("a memo file with 2 entries")
+    page.locator("#tool-name").fill("steps")
+    page.locator("#kind").select_option("folder")
+    expect(page.locator("#found")).to_contain_text("a Markdown document")
+    expect(page.locator("#kind")).to_be_focused()
+    expect(page.locator("#tool-name")).to_have_value("steps")
+    page.locator("#add-form button.main").click()
+    expect(card(page, "steps").locator("dd").first).to_have_text("1")
 
 
 def test_a_page_and_a_site_are_fetched_with_live_progress(open_own_page: PageOpener, site: Site) -> None:
     page = open_own_page("/library")
-    page.locator("#url").fill(site.url("/c"))
-    page.locator("#add-web button.main").click()
-    expect(page.locator('[data-job^="pages"][data-state="done"]')).to_have_count(1)
-    page.locator("input[value=site]").check()
-    expect(page.locator("#pattern")).to_be_visible()
-    page.locator("#url").fill(site.url("/a"))
-    page.locator("#add-web button.main").click()
-    expect(page.locator('[data-job^="crawl"][data-state="done"]')).to_have_count(1)
+    for number, (path, extent) in enumerate((("/c", "page"), ("/a", "site")), 1):
+        page.locator(".add summary").click()
+        page.locator("#source").fill(site.url(path))
+        page.locator("#look-up button.main").click()
+        expect(page.locator("#pattern")).to_be_hidden()
+        page.locator(f"input[value={extent}]").check()
+        expect(page.locator("#pattern")).to_be_visible(visible=extent == "site")
+        page.locator("#add-form button.main").click()
+        expect(page.locator('[data-job][data-state="done"]')).to_have_count(number)
     expect(page.locator('article[data-kind="web"] dd').first).to_have_text("3")
 
 
@@ -110,9 +145,12 @@ def test_an_import_shows_its_progress_and_can_be_cancelled(open_own_page: PageOp
     page = open_own_page("/library")
     card(page, "handbook").locator('[data-action="import"]').click()
     running = page.locator('[data-job][data-state="running"]')
-    expect(running.locator(".job-counts")).to_have_text(re.compile(r"[1-9]\d* / \d{4}"))
+    expect(running.locator(".job-counts")).to_have_text(re.compile(r"[1-9][\d,]* of \d,\d{3}"))
+    expect(running.locator(".job-message")).to_have_text(re.compile(r"file-\d+\.md"))
     keep_screenshot(page, "library-import/en")
     assert_accessible(page)
+    page.reload()
+    expect(running.locator(".job-counts")).to_have_text(re.compile(r"[1-9][\d,]* of \d,\d{3}"))
     running.locator('[data-action="cancel"]').click()
     expect(page.locator('[data-job][data-state="cancelled"]')).to_have_count(1)
     assert open_own_page.library.tool_status("handbook").status.totals.documents < 3000
@@ -175,20 +213,64 @@ def test_a_draft_of_a_description_survives_an_import(open_own_page: PageOpener) 
 
 def test_a_refusal_is_told_in_the_language_of_the_page(open_own_page: PageOpener) -> None:
     page = open_own_page("/library", language="ja")
+    page.locator(".add summary").click()
     page.locator("#source").fill("/no/such/folder")
-    page.locator("#tool-name").fill("nowhere")
-    page.locator("#about").fill("何もない。")
-    page.locator("#add-folder button.main").click()
-    expect(page.locator(".toast")).to_contain_text(re.compile("[ぁ-ん]"))
+    page.keyboard.press("Enter")
+    expect(page.locator("#proposal [role=alert]")).to_contain_text(re.compile("[ぁ-ん]"))
     expect(page.locator("#source")).to_have_value("/no/such/folder")
-    assert open_own_page.problems.pop().startswith("error on the console")  # the browser itself tells of the refusal
+    assert_accessible(page)
 
 
-def test_without_scripts_the_library_is_read_only(open_page: PageOpener) -> None:
+def test_documents_are_added_without_scripts(open_own_page: PageOpener, tmp_path: Path) -> None:
+    (tmp_path / "tea").mkdir()
+    (tmp_path / "tea/green.md").write_text("# Green tea\n\nPour at 70 degrees.\n", "utf-8")
+    page = open_own_page("/library", javascript=False, width="phone")
+    expect(page.locator("[data-picker]")).to_be_hidden()
+    page.locator(".add summary").click()
+    page.locator("#source").fill(str(tmp_path / "tea"))
+    page.locator("#look-up button.main").click()
+    expect(page.locator("#found")).to_have_text("Found: a folder with 1 document: 1 Markdown")
+    page.locator("#add-form button.main").click()
+    expect(page.locator("[data-job]")).to_contain_text("tea")
+    while not page.locator('[data-job][data-state="done"]').count():
+        page.reload()
+    expect(card(page, "tea").locator("dd").first).to_have_text("1")
+
+
+@pytest.mark.parametrize(("language", "scheme", "width"), [("en", "light", "desktop"), ("ja", "dark", "phone")])
+def test_an_embedder_is_chosen_for_the_next_start(
+    open_own_page: PageOpener, language: Language, scheme: Scheme, width: Width
+) -> None:
+    page = open_own_page("/library/models", language=language, scheme=scheme, width=width)
+    page.locator('button[name=name][value="hashing"]').click()
+    expect(page.locator(".notice")).to_contain_text("BUNKO_EMBEDDING_PROVIDER")  # which comes first here
+    keep_screenshot(page, f"library-model-chosen/{language}-{scheme}-{width}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[width][0]
+    assert_accessible(page)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_an_import_could_not_read_fits_the_screen(open_own_page: PageOpener, width: Width) -> None:
+    folder = Path(open_own_page.library.tool_status("handbook").status.tool.source)
+    (folder / "a-rather-long-name-of-a-broken-document.pdf").write_bytes(b"%PDF-1.4 nothing else")
+    page = open_own_page("/library", width=width)
+    card(page, "handbook").locator('[data-action="import"]').click()
+    problem = page.locator(".job-problems li").first
+    expect(problem).to_contain_text("a-rather-long-name")
+    keep_screenshot(page, f"library-problems/{width}")
+    box = problem.bounding_box()
+    assert box
+    assert box["height"] < 120
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[width][0]
+    assert_accessible(page)
+    page.locator(".job-problems a").click()
+    expect(page.locator(".failures")).to_contain_text("a-rather-long-name")
+
+
+def test_without_scripts_there_are_no_buttons_that_need_them(open_page: PageOpener) -> None:
     page = open_page("/library?tool=travel", javascript=False)
     expect(page.locator("svg.histogram")).to_be_visible()
     expect(page.locator("[data-action]:visible")).to_have_count(0)
-    expect(page.locator("#add-folder")).to_be_hidden()
     expect(page.locator("#describe")).to_be_hidden()
 
 

@@ -53,6 +53,17 @@ def test_a_diary_of_years_is_calm(open_diary: PageOpener, language: Language, sc
     assert_accessible(page)
 
 
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_phone_begins_at_the_newest_month(open_diary: PageOpener, *, javascript: bool) -> None:
+    page = open_diary("/time", width="phone", javascript=javascript)
+    year = page.locator(".year").first
+    shown, newest = year.locator(".scroll").bounding_box(), year.locator("a.day").last.bounding_box()
+    assert shown
+    assert newest
+    assert shown["x"] < newest["x"] < shown["x"] + shown["width"]
+    assert page.evaluate("scrollY") == 0
+
+
 def test_keys_go_from_day_to_day_and_search_one(open_diary: PageOpener) -> None:
     page = open_diary("/time")
     year = page.locator("svg.days").nth(1)

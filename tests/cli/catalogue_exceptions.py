@@ -95,7 +95,8 @@ LEFT_OUT_TEXTS = frozenset(
         "time, who, via, action, tools, arguments, result, details",
         # actions and values in the audit log, which programs compare
         "token add", "token revoke", "tool add", "tool update", "tool rename", "tool delete", "tool enable",
-        "tool disable", "config set", "config unset", "web add", "web crawl", "web refresh", "web delete", "{} {} more",
+        "tool disable", "config set", "config unset", "models get", "web add",
+        "web crawl", "web refresh", "web delete", "{} {} more",
         # how Python shows a library
         "no tools", "closed or not readable",
         # what a documents folder may set, in the description of settings

@@ -108,6 +108,7 @@ def test_memos_are_counted_by_day(client: ApiClient) -> None:
         "tools": ["memos"],
         "days": [{"date": "2024-05-01", "count": 2}, {"date": "2025-01-03", "count": 1}],
         "total": 3,
+        "undated": 0,
     }
     assert client.get("/calendar", tag="旅").json["total"] == 1
     assert client.get("/calendar", since="2025").json["total"] == 1
@@ -120,6 +121,7 @@ def test_without_memos_all_documents_are_counted(client: ApiClient) -> None:
         "tools": [],
         "days": [{"date": "2023-02-01", "count": 1}, {"date": "2025-02-01", "count": 1}],
         "total": 2,
+        "undated": 0,
     }
 
 
@@ -175,7 +177,7 @@ def test_a_library_without_documents_has_an_empty_map(tmp_path: Path, monkeypatc
         client = ApiClient(library)
         assert client.get("/map").json["documents"] == []
         assert client.get("/map/position", q="x").json == {"x": None, "y": None}
-        assert client.get("/calendar").json == {"tools": [], "days": [], "total": 0}
+        assert client.get("/calendar").json == {"tools": [], "days": [], "total": 0, "undated": 0}
         assert client.get("/tags/years").json == {"years": [], "tags": []}
 
 

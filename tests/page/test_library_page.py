@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 import tomllib
 from html import unescape
 from pathlib import Path
@@ -13,12 +14,14 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from bunko.interfaces.tools.jobs import Job
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.library.access import LibraryAccess
 from bunko.library.library import Library
 from bunko.library.tools import catalog
+from bunko.settings import all_settings
 from bunko.types.access import ALL_RIGHTS, Caller, Rights
-from tests.page.conftest import Visitor
+from tests.page.conftest import Visit, Visitor
 
 READER = Rights(read=("*",))
 
@@ -68,7 +71,7 @@ def test_a_document_that_failed_is_listed_with_its_reason(browser: TestClient, d
     library.import_("docs")
     [problem] = [item for item in library.tool_status("docs").status.problems if item.uri == "broken.pdf"]
     overview = browser.get("/library").text
-    assert "Failures: 1" in overview
+    assert "Could not be read: 1" in overview
     text = browser.get("/library", params={"tool": "docs"}).text
     assert "broken.pdf" in text
     assert problem.reason.splitlines()[0].split("'")[0] in text
@@ -78,9 +81,9 @@ def test_an_empty_file_is_left_out_and_no_failure(browser: TestClient, docs: Pat
     (docs / "broken.pdf").write_bytes(b"%PDF-1.4 nothing else")
     (docs / "empty.md").write_text("", "utf-8")
     library.import_("docs")
-    assert "Failures: 1<" in browser.get("/library").text
+    assert "Could not be read: 1<" in browser.get("/library").text
     failures, left_out = browser.get("/library", params={"tool": "docs"}).text.split("Files left out: 1<")
-    assert "Failures: 1<" in failures
+    assert "Could not be read: 1<" in failures
     assert "broken.pdf" in failures
     assert "empty.md" not in failures
     assert "empty.md" in left_out
@@ -91,9 +94,9 @@ def test_a_file_of_blanks_is_left_out_and_no_failure(browser: TestClient, docs: 
     (docs / "blank.md").write_text("\n \n", "utf-8")
     (docs / "head.md").write_text("---\ntitle: Later\n---\n", "utf-8")
     library.import_("docs")
-    assert re.findall(r"Failures: \d+", browser.get("/library").text) == []
+    assert re.findall(r"Could not be read: \d+", browser.get("/library").text) == []
     text = browser.get("/library", params={"tool": "docs"}).text
-    assert re.findall(r"Failures: \d+", text) == []
+    assert re.findall(r"Could not be read: \d+", text) == []
     assert "Files left out: 2<" in text
 
 
@@ -103,9 +106,9 @@ def test_files_whose_package_is_missing_are_failures(
     for name in ("x.pdf", "y.pdf"):
         (docs / name).write_bytes(b"%PDF-1.4")
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
-    assert "Failures: 2<" in browser.get("/library").text
+    assert "Could not be read: 2<" in browser.get("/library").text
     text = browser.get("/library", params={"tool": "docs"}).text
-    assert "Failures: 2<" in text
+    assert "Could not be read: 2<" in text
     assert "cannot be read without the package pypdfium2" in text
 
 
@@ -132,8 +135,7 @@ def test_one_tool_is_not_called_several(browser: TestClient, library: Library) -
 def test_whoever_started_the_server_may_do_everything(visit: Visitor) -> None:
     text = visit(is_local=True, is_owner=True).get("/library", params={"tool": "docs"}).text
     assert actions(text) >= {"import", "disable", "delete", "rebuild"}
-    assert 'id="add-folder"' in text
-    assert 'id="add-web"' in text
+    assert 'id="look-up"' in text
     assert "data-picker" in text
 
 
@@ -141,8 +143,7 @@ def test_who_may_only_read_sees_no_button_that_would_be_refused(visit: Visitor, 
     text = visit(READER).get("/library", params={"tool": "docs"}).text
     assert "How to build a telescope." in text
     assert actions(text) == set()
-    assert "add-folder" not in text
-    assert "add-web" not in text
+    assert "look-up" not in text
     assert "<textarea" not in text
     assert str(docs) not in text
 
@@ -151,20 +152,157 @@ def test_a_token_for_one_tool_changes_only_that_tool(visit: Visitor) -> None:
     text = visit(Rights(read=("kitchen",), write=("docs",))).get("/library").text
     articles = re.split(r"<article ", text)[1:]
     assert [actions(article) != set() for article in articles] == [True, False]
-    assert "add-folder" not in text
-    assert "add-web" not in text
+    assert "look-up" not in text
 
 
 def test_a_token_of_the_server_names_folders_without_looking_at_them(visit: Visitor) -> None:
     text = visit(is_owner=True).get("/library").text
-    assert 'id="add-folder"' in text
+    assert 'id="look-up"' in text
     assert "data-picker" not in text
+
+
+def add(browser: TestClient, **fields: str) -> str:
+    """Return what the form says about a source."""
+    return unescape(browser.post("/library", params={"part": "proposal"}, data=fields).text)
+
+
+def wait_for_import(browser: Visit) -> Job:
+    [job] = [job for job in browser.registry.jobs.visible(browser.caller) if job.name == "import"]
+    for thread in threading.enumerate():
+        if thread.name == job.id:
+            thread.join(30)
+    assert job.state == "done", job.error
+    return job
+
+
+def test_a_folder_is_recognised_named_and_imported(visit: Visitor, library: Library, tmp_path: Path) -> None:
+    garden = tmp_path / "My garden"
+    garden.mkdir()
+    for name in "ab":
+        (garden / f"{name}.md").write_text(f"# {name}\n\nRoses need sun and water.\n", "utf-8")
+    (garden / "photo.raw").write_bytes(b"\0")
+    owner = visit(is_owner=True)
+    text = add(owner, source=str(garden))
+    assert "Found:</b> a folder with 2 documents: 2 Markdown" in text
+    assert "Not read: " in text
+    assert 'name="name" value="My-garden"' in text
+    assert [tool.name for tool in library.tools()] == ["docs", "kitchen"], "looking adds nothing"
+    fields = {"source": str(garden), "add": "1", "name": "roses", "kind": "folder", "description": "About roses."}
+    reply = owner.post("/library", data=fields)
+    assert (reply.status_code, reply.headers["location"]) == (303, "/library#jobs")
+    wait_for_import(owner)
+    status = library.tool_status("roses").status
+    assert (status.totals.documents, status.tool.description) == (2, "About roses.")
+    page = owner.get("/library").text
+    assert re.search(r'href="/library\?tool=roses"><bdi>roses</bdi></a>', page)
+    assert re.search(r"Done(?: in [\d.]+ s)?</span>\s*<span[^>]*>2 added</span>", page)
+
+
+def test_the_kind_of_what_is_added_can_be_changed(visit: Visitor, library: Library, tmp_path: Path) -> None:
+    days = "".join(f"## 2024-05-0{day}\n\nWalked {day} miles.\n\n" for day in range(1, 4))
+    (tmp_path / "walks.md").write_text(days, "utf-8")
+    owner, source = visit(is_owner=True), str(tmp_path / "walks.md")
+    text = add(owner, source=source)
+    assert "a memo file with 3 entries from 2024" in text
+    assert '<option value="memos" selected>' in text
+    text = add(owner, source=source, kind="folder", name="steps")
+    assert "a Markdown document" in text
+    assert '<option value="folder" selected>' in text
+    assert 'name="name" value="steps"' in text
+    owner.post("/library", data={"source": source, "add": "1", "kind": "folder", "name": "steps"})
+    wait_for_import(owner)
+    assert library.tool_status("steps").status.totals.documents == 1
+
+
+def test_what_is_a_tool_already_is_brought_up_to_date(visit: Visitor, library: Library, docs: Path) -> None:
+    owner = visit(is_owner=True)
+    (docs / "new.md").write_text("# New\n\nJust written.\n", "utf-8")
+    text = add(owner, source=str(docs))
+    assert "Already in the library:" in text
+    assert 'href="/library?tool=docs"' in text
+    owner.post("/library", data={"source": str(docs), "add": "1"})
+    wait_for_import(owner)
+    assert len(library.tools()) == 2
+    assert library.tool_status("docs").status.totals.documents == 4
+
+
+def test_a_folder_inside_another_tool_is_named_as_that(visit: Visitor, docs: Path) -> None:
+    assert f"{docs / 'guide'} is inside {docs}, the folder of docs." in add(
+        visit(is_owner=True), source=f"{docs}/guide"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("", "Nothing was given to add"),
+        ("notes", "'notes' is not an absolute path"),
+        ("/no/such/folder", "There is no file or folder /no/such/folder"),
+        ("ftp://example.com", "ftp://example.com cannot be added: only http:// and https:// addresses can"),
+        ("/dev/null", "/dev/null is neither a folder nor a regular file"),
+    ],
+)
+def test_what_cannot_be_added_is_told_beside_the_field(visit: Visitor, source: str, problem: str) -> None:
+    owner = visit(is_owner=True)
+    for fields in ({"source": source}, {"source": source, "add": "1"}):
+        reply = owner.post("/library", data=fields)
+        assert reply.status_code == 400
+        assert problem in unescape(reply.text)
+        assert f'name="source" value="{source}"' in reply.text
+    assert re.search("[ぁ-ん]", add(visit(is_owner=True, language="ja"), source=source))
+
+
+def test_an_address_is_a_page_or_a_site(visit: Visitor) -> None:
+    text = add(visit(is_owner=True), source="https://example.com/guide")
+    assert "Web page:" in text
+    assert "https://example.com/guide" in text
+    assert '<input type="radio" name="extent" value="page" checked>' in text
+    assert 'id="tool-name"' not in text
+
+
+def test_who_may_not_add_learns_nothing_about_a_folder(visit: Visitor, docs: Path) -> None:
+    for caller in (visit(), visit(READER), visit(READER, is_owner=True)):
+        for fields in ({"source": str(docs)}, {"source": str(docs), "add": "1"}, {"source": "/no/such/folder"}):
+            text = add(caller, **fields)
+            assert "This token may not" in text
+            assert "Already in the library" not in text
+            assert "There is no file" not in text
+    reply = visit(is_owner=True, read_only=True).post("/library", data={"source": str(docs)})
+    assert reply.status_code == 403
+
+
+def test_an_empty_library_begins_with_the_form(visit: Visitor, library: Library) -> None:
+    owner = visit(is_owner=True)
+    page = owner.get("/library").text
+    assert '<details>\n<summary><h2 id="add-title">' in page
+    assert page.index('id="look-up"') < page.index('id="live"')
+    for name in ("docs", "kitchen"):
+        catalog.delete_tool(library.store, name)
+    assert '<details open>\n<summary><h2 id="add-title">' in owner.get("/library").text
+
+
+def test_what_an_import_could_not_read_is_told_with_the_reason(visit: Visitor, docs: Path) -> None:
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 nothing else")
+    owner = visit(is_owner=True)
+    owner.post("/library", data={"source": str(docs), "add": "1"})
+    wait_for_import(owner)
+    page = owner.get("/library").text
+    assert "1 not read" in page
+    assert re.search(r'<bdi class="path">broken.pdf</bdi> \S+', page)
+    assert "All of them, with what to do" in page
+
+
+def test_an_import_without_changes_says_so(visit: Visitor, docs: Path) -> None:
+    owner = visit(is_owner=True)
+    owner.post("/library", data={"source": str(docs), "add": "1"})
+    wait_for_import(owner)
+    assert "nothing had changed" in owner.get("/library").text
 
 
 def test_a_server_that_only_reads_shows_no_buttons(visit: Visitor) -> None:
     text = visit(is_local=True, is_owner=True, read_only=True).get("/library", params={"tool": "docs"}).text
     assert actions(text) == set()
-    assert "add-folder" not in text
+    assert "look-up" not in text
 
 
 def test_a_tool_that_somebody_may_not_read_is_not_there(visit: Visitor) -> None:
@@ -253,7 +391,7 @@ def test_whoever_runs_the_server_changes_a_setting_in_the_file_of_bunko_config_s
     assert tomllib.loads(file.read_text("utf-8")) == {"search": {"top_k": 20}}
     text = owner.get(reply.headers["location"]).text
     assert f"Saved in {file}. It counts when bunko is started again." in unescape(text)
-    assert re.search(r"search\.top_k</a></code></th><td><bdi>20</bdi> <span class=\"chip\">after a new start", text)
+    assert re.search(r"search\.top_k</a></code></th><td><bdi>20</bdi> <span class=\"chip\">after a restart", text)
     assert library.settings.search.top_k == 5
     entry = next(iter(library.store.audit.entries()))
     assert (entry.action, entry.who, entry.result) == ("config set", "tester", "done")
@@ -295,6 +433,45 @@ def test_a_secret_is_named_by_its_file(visit: Visitor) -> None:
     choices = owner.get("/library/settings", params={"key": "search.mode"}).text
     assert "<option selected>hybrid</option>" in choices
     assert "<option>bm25</option>" in choices
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value", "wrong", "expected"),
+    [
+        ("search.top_k", "20", 20, "2.5", "a whole number from 1 to 1000"),
+        ("search.freshness_seconds", "0.5", 0.5, "soon", "a number of at least 0"),
+        ("search.mode", "bm25", "bm25", "fast", "one of "),
+        ("chunker.heading_levels", "1, 2", [1, 2], "1, 9", "a list of whole numbers from 1 to 6"),
+        ("embedding.trust_remote_code", "true", True, "maybe", "true or false"),
+        ("search.reranker", "/models/mine", "/models/mine", "a\0b", "text, or nothing"),
+    ],
+)
+def test_every_kind_of_setting_is_written_and_checked(
+    visit: Visitor, tmp_path: Path, key: str, text: str, value: object, wrong: str, expected: str
+) -> None:
+    owner, file = visit(is_owner=True), tmp_path / "config/bunko/bunko.toml"
+    section, _, name = key.partition(".")
+    assert owner.post("/library/settings", data={"key": key, "value": text}).status_code == 303
+    assert tomllib.loads(file.read_text("utf-8")) == {section: {name: value}}
+    reply = owner.post("/library/settings", data={"key": key, "value": wrong})
+    assert reply.status_code == 400
+    assert f"but it must be {expected}" in unescape(reply.text)
+    assert tomllib.loads(file.read_text("utf-8")) == {section: {name: value}}
+
+
+def test_the_form_of_a_setting_says_what_it_means_and_allows(visit: Visitor) -> None:
+    owner = visit(is_owner=True)
+
+    def form(key: str) -> str:
+        return unescape(owner.get("/library/settings", params={"key": key}).text)
+
+    assert "Allowed: a whole number from 1 to 1000. Default: 5." in form("search.top_k")
+    assert 'inputmode="decimal"' in form("search.top_k")
+    assert "Separate several with commas." in form("chunker.heading_levels")
+    assert "a file that contains only the key" in form("embedding.gemini_api_key")
+    assert all_settings()["search.top_k"].meaning in form("search.top_k")
+    japanese = visit(is_owner=True, language="ja").get("/library/settings", params={"key": "search.top_k"}).text
+    assert "1 から 1000 まで" in japanese
 
 
 def test_a_token_however_far_its_rights_go_changes_no_settings(visit: Visitor, tmp_path: Path) -> None:

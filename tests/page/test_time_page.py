@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from bunko.interfaces.page.time import CELL, LEFT, STEP, TOP, build_area, build_year, level_limits
 from bunko.library.library import Library
+from bunko.library.reading.documents import ListRequest
 from bunko.types.access import Rights
 from tests.page.conftest import Visitor
 
@@ -147,3 +148,20 @@ def test_without_memos_the_choice_says_that_all_tools_are_counted(library: Libra
     assert '<option value="">Memos</option>' in browser.get("/time").text
     library.delete_tool("memos")
     assert '<option value="">All tools</option>' in browser.get("/time").text
+
+
+def test_the_time_of_a_file_is_no_day_of_its_document(library: Library, browser: TestClient) -> None:
+    text = browser.get("/time?tool=docs").text
+    assert list(day_links(text)) == ["Wed 1 May 2024: 1"]
+    assert "do not say which day they are from: 2." in text
+    assert "1 documents of docs" in text
+    assert "do not say" not in browser.get("/time?tool=memos").text
+    # Searches still have it: a change of last week is of last week.
+    assert all(document.date for _, document in library.documents.list_documents(ListRequest(("docs",))).documents)
+
+
+def test_a_tool_without_any_day_says_so(browser: TestClient) -> None:
+    text = browser.get("/time?tool=kitchen").text
+    assert day_links(text) == {}
+    assert "No document here says which day it is from." in text
+    assert "from: 1." in text

@@ -91,6 +91,7 @@ class ImportRun:
                         files=done.files + len(embedded.batch),
                         chunks=done.chunks + sum(len(document.chunks) for document in embedded.documents),
                         bytes=done.bytes + sum(result.work for result in embedded.batch),
+                        last=next((result.entry.uri for result in reversed(embedded.batch)), done.last),
                     )
                     observer.on_progress(done)
             report = self._report

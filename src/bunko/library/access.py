@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bunko.errors import AccessDenied, BunkoError, SettingsError
-from bunko.library.add import describe_from_documents, first_description
-from bunko.library.admin.model_status import chat_statuses, model_statuses, reranker_status
+from bunko.library.add import Addition, describe_from_documents, first_description, plan_addition
+from bunko.library.admin.model_status import chat_statuses, get_model, model_statuses, reranker_status
 from bunko.library.admin.provider_status import provider_statuses
 from bunko.library.opening.paths import LibraryPaths
 from bunko.library.opening.user_settings import describe_override, set_setting, unset_setting, user_config_file
@@ -22,6 +22,7 @@ from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.search.paging import hide_generation
 from bunko.search.request import SearchRequest, is_tool_search_setting
 from bunko.settings import LoadedSettings, Settings
+from bunko.sources.detect import detect_sources, read_as
 from bunko.types import Problem, Report, Tool
 from bunko.types.access import Caller
 from bunko.types.records import IndexState, ListedDocument, StoredDocument, VectorRoom
@@ -273,6 +274,24 @@ class LibraryAccess:
             record.add_report(report)
         return self.hidden_places().report(report)
 
+    def tools_to_reembed(self) -> list[str]:
+        """Return the tools whose vectors are not of the embedder of the settings, to whoever may change everything."""
+        return self._library.maintenance.tools_of_other_embedders() if self.caller.rights.writes_all else []
+
+    def reembed(self, *, observer: Observer = NO_OBSERVER) -> Report:
+        """Compute the vectors of these tools with the embedder of the settings."""
+        self.check_reembed()
+        tools = self.tools_to_reembed()
+        with self.record("reembed", tools, {}) as record:
+            report = self._library.reembed(tools, observer=observer, keep_going=True)
+            record.add_report(report)
+        return report
+
+    def check_reembed(self) -> None:
+        """Raise an error if the caller may not compute vectors again."""
+        if not self.caller.rights.writes_all:
+            raise AccessDenied("This token may not update any tool", hint=ASK_HINT)
+
     def check_write(self, tool: str) -> None:
         """Raise an error if the caller may not change a tool, without its name if the caller may not know of it."""
         if self.caller.rights.can_write(tool):
@@ -372,6 +391,20 @@ class ToolAccess:
         ]
         return replace(report, warnings=warnings)
 
+    def plan(
+        self, source: str, *, kind: str = "", is_reserved: Callable[[str], bool] = lambda name: False
+    ) -> tuple[Addition, list[str]]:
+        """Return what adding a folder or file of this machine would do, and which tools read some of it already.
+
+        Nothing is stored. Without a kind it is recognised.
+        """
+        self._check_add()
+        path = self._check_source(source)
+        assert path is not None
+        [detected] = detect_sources([path])
+        addition = plan_addition(self._library, read_as(detected, kind or detected.kind), is_reserved=is_reserved)
+        return addition, self._library.maintenance.overlap_notices(addition.tool) if addition.is_new else []
+
     def add(
         self,
         name: str,
@@ -387,8 +420,7 @@ class ToolAccess:
 
         The first import of a folder or file without a description makes one from the documents.
         """
-        if not self._access.caller.rights.writes_all:
-            raise AccessDenied("This token may not add tools", hint=ASK_HINT)
+        self._check_add()
         path = self._check_source(source)
         options = ToolOptions(tuple(include), tuple(exclude), extract)
         if path is not None and not description.strip():
@@ -459,6 +491,10 @@ class ToolAccess:
         self._access.check_write(tool.name)
         return tool
 
+    def _check_add(self) -> None:
+        if not self._access.caller.rights.writes_all:
+            raise AccessDenied("This token may not add tools", hint=ASK_HINT)
+
     def _check_source(self, source: str | None) -> Path | None:
         if source is None:
             return None
@@ -500,10 +536,20 @@ class SettingsAccess:
         """The file that is changed, as by `bunko config set`."""
         return self._library.settings_file or user_config_file()
 
-    def change(self, key: str, text: str | None) -> None:
-        """Set a setting in the file, or remove it from there; open libraries keep what they were opened with."""
+    def get_model(self, name: str, progress: Callable[[str, int, int], None]) -> None:
+        """Download a known model to this machine."""
+        self.check_change()
+        with self._access.record("models get", [], {"model": name}):
+            get_model(name, progress)
+
+    def check_change(self) -> None:
+        """Raise an error if the caller may not change settings."""
         if not self.can_change:
             raise AccessDenied("This token may not change the settings", hint=ASK_HINT)
+
+    def change(self, key: str, text: str | None) -> None:
+        """Set a setting in the file, or remove it from there; open libraries keep what they were opened with."""
+        self.check_change()
         with self._access.record("config set" if text is not None else "config unset", [], {"setting": key}):
             if text is None:
                 unset_setting(key, self.file)

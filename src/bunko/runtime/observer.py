@@ -15,6 +15,7 @@ class ImportProgress:
     chunks: int
     bytes: int
     total_bytes: int
+    last: str = ""  # the document that was written last
 
 
 @dataclass(frozen=True, slots=True)

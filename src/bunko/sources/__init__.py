@@ -32,7 +32,7 @@ __all__ = [
 
 ENTRY_POINT_GROUP = "bunko.sources"
 # Modules that kinds of sources share; all others are kinds.
-HELPER_MODULES = frozenset("detect documents entries events fixed gitignore kind survey walk".split())
+HELPER_MODULES = frozenset("detect documents entries events fixed git_dates gitignore kind survey walk".split())
 
 
 @cache

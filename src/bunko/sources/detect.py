@@ -52,6 +52,16 @@ def detect_sources(paths: Iterable[Path]) -> list[DetectedSource]:
     return list(detected.values())
 
 
+def read_as(source: DetectedSource, kind: str) -> DetectedSource:
+    """Return a source as one of another kind: a folder as memos, or a file of memos as a document."""
+    if kind == source.kind:
+        return source
+    path = source.path.joinpath(*source.files[:1])
+    if kind == "folder" and path.is_file():
+        return DetectedSource(path.parent, kind, source.label, (path.name,))
+    return DetectedSource(path, kind, source.label)
+
+
 def _detect_source(path: Path, label: str) -> DetectedSource:
     if path.is_dir():
         return DetectedSource(path, "folder", label)

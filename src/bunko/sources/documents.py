@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bunko import readers
 from bunko.errors import SourceError
@@ -17,6 +17,9 @@ from bunko.sources.folder import Folder
 from bunko.sources.kind import SourceSpec
 from bunko.sources.walk import is_vault
 from bunko.types import Fingerprint, SourceEntry, Text
+
+if TYPE_CHECKING:
+    from bunko.sources.git_dates import FileHistory
 
 _MAILBOX_SUFFIX = ".mbox"
 
@@ -43,6 +46,7 @@ class FolderDocuments(EntryFiles):
     def __init__(self, root: Path, files: Folder, max_chars: int) -> None:
         super().__init__(root, files, parse_mailbox, max_chars, is_mailbox)
         self._vault_folders: dict[str, bool] = {}
+        self._known_history: Mapping[str, FileHistory] | None = None
 
     def keep_files_of(self, kept: FolderDocuments) -> None:
         """Leave files that only another source finds as they were indexed: they are neither read nor deleted."""
@@ -60,6 +64,8 @@ class FolderDocuments(EntryFiles):
     def text(self, data: bytes, entry: SourceEntry) -> Text:
         """Return the text of a document; raise SourceError if it has none."""
         text = readers.read(data, entry.uri)
+        if not text.date and (date := self._committed_at(data, entry.uri)):
+            text = replace(text, date=date)
         if text.media_type == "text/markdown" and self._is_in_vault(entry.uri.rpartition("/")[0]):
             from bunko.readers import vault_notes
 
@@ -69,11 +75,22 @@ class FolderDocuments(EntryFiles):
     is_local_only = False
 
     def portable_copy(self, entries: Sequence[SourceEntry]) -> FolderDocuments:
-        """Return a copy that knows which of these entries are in a vault."""
+        """Return a copy that knows the history of these entries, and which of them are in a vault."""
         copy = FolderDocuments(self.root, self._files, self._max_chars)
+        from bunko.sources.git_dates import load_history  # here: only a cluster needs it
+
+        history = load_history(self._files.root)
+        copy._known_history = {entry.uri: history[entry.uri] for entry in entries if entry.uri in history}
         for folder in {entry.uri.rpartition("/")[0] for entry in entries}:
             copy._is_in_vault(folder)
         return copy
+
+    def _committed_at(self, data: bytes, uri: str) -> str:
+        if self._known_history is not None:
+            return self._known_history[uri].date_of(data) if uri in self._known_history else ""
+        from bunko.sources import git_dates  # here: a search needs neither it nor subprocesses
+
+        return git_dates.committed_at(self._files.root, uri, data)
 
     def _single_file(self) -> str:
         return ""  # the folder may be missing, but it is never a file

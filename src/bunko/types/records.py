@@ -282,6 +282,7 @@ class ListedDocument:
     size: int  # of its file, in bytes
     modified_ns: int
     lines: LineSpan
+    is_dated_by_file: bool = False  # whether the date is the time of its file, because the document itself has none
 
 
 # waiting: not fetched yet; held: fetched; failed: never fetched successfully; alias: stored under another URL.

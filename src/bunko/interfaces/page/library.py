@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from starlette.datastructures import QueryParams
+from starlette.responses import RedirectResponse
+
 from bunko.embedders.names import display_name
-from bunko.errors import AccessDenied
+from bunko.errors import AccessDenied, BunkoError
+from bunko.interfaces.page.library_add import NO_ADDITION, add_documents, propose_addition
 from bunko.interfaces.page.rendering import render
-from bunko.interfaces.page.view import PageView, say
+from bunko.interfaces.page.view import PageView, error_values, say
 from bunko.interfaces.sender import is_local_user
 from bunko.interfaces.text import format_size, single_line
 
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 
 MAX_FAILURES = 100  # that are listed
 _SHOWN_JOBS = 8
+_SHOWN_PROBLEMS = 3  # of a job; the details of its tool have all
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +68,15 @@ def time_values(timestamp: str | None, like: datetime) -> dict[str, str] | None:
     return {"datetime": moment.isoformat(timespec="seconds"), "text": moment.strftime("%Y-%m-%d %H:%M")}
 
 
-def tool_values(request: Request, status: ToolStatus, local_time: datetime, *, can_write: bool) -> dict[str, object]:
+def tool_values(
+    request: Request, status: ToolStatus, local_time: datetime, *, can_write: bool, is_importing: bool
+) -> dict[str, object]:
     """Return what is always visible of a tool."""
     tool = status.tool
     remarks = []  # names of texts about what is not as it should be, each with a value
     if status.source_state not in ("ok", "elsewhere"):
         remarks.append((f"library.source_{status.source_state}", ""))
-    if status.import_state != "done":
+    if status.import_state != "done" and not is_importing:
         remarks.append((f"library.import_{status.import_state}", ""))
     if status.rebuild_documents is not None:
         remarks.append(("library.rebuild_unfinished", f"{status.rebuild_documents:,}"))
@@ -178,46 +186,88 @@ def job_values(request: Request, jobs: Sequence[Job]) -> list[dict[str, object]]
             "id": job.id,
             "name": job.name,
             "subject": single_line(job.subject),
+            "tool": job.result.get("tool", "") if job.result else job.subject if job.name == "import" else "",
             "state": job.state,
-            "done": f"{job.done:g}",
-            "total": f"{job.total:g}",
+            "done": job.done,
+            "total": job.total,
+            "message": single_line(say(request, job.message)),
+            "minutes_left": ceil(job.seconds_left / 60),
+            "seconds": job.seconds,
             "counts": job.result and _result_counts(job.result),
+            "problems": _job_problems(request, job.result or {}),
             "error": single_line(say(request, job.error)) if job.error else "",
         }
         for job in visible_jobs
     ]
 
 
+def _job_problems(request: Request, result: dict[str, object]) -> list[tuple[str, str]]:
+    """Return the first documents that a job could not read, each with the reason."""
+    problems = result.get("problems")
+    return [
+        (
+            single_line(problem.get("file_path") or problem.get("url", "")),
+            single_line(say(request, problem["reason"].partition("\n")[0])),
+        )
+        for problem in (problems[:_SHOWN_PROBLEMS] if isinstance(problems, list) else [])
+    ]
+
+
 def _result_counts(result: dict[str, object]) -> list[tuple[str, str]]:
     """Return the numbers in the result of a job that are not 0, by their names."""
-    names = ("added", "updated", "deleted", "moved", "pages", "total_chunks", "chunks", "errors")
+    names = ("added", "updated", "deleted", "moved", "pages", "chunks", "vectors", "errors")
     counts = [(name, f"{result[name]:,}") for name in names if isinstance(result.get(name), int) and result[name]]
     problems = result.get("problems")
     return [*counts, ("problems", f"{len(problems):,}")] if isinstance(problems, list) and problems else counts
 
 
 class LibraryPage(PageView):
-    """Shows the tools."""
+    """Shows the tools, and adds documents."""
 
     async def answer(self, request: Request) -> Response:
-        """Return the page with all tools, and the details of the one that the address names."""
-        return await self.run(request, lambda library: self._build(request, library))
+        """Return the page with all tools, and the details of the one that the address names; or add documents."""
+        if request.method == "POST":
+            fields = QueryParams((await request.body()).decode("utf-8", "replace"))
+            return await self.run(request, lambda library: self._add(request, library, fields))
+        return await self.run(request, lambda library: self._build(request, library, NO_ADDITION))
 
-    def _build(self, request: Request, library: LibraryAccess) -> Response:
+    def _add(self, request: Request, library: LibraryAccess, fields: QueryParams) -> Response:
+        """Say what somebody wants to add, or add it."""
+        if self.registry.is_read_only:
+            raise AccessDenied("This server only reads", hint="Start it without --read-only.")
+        addition = {**NO_ADDITION, **fields}
+        try:
+            if "add" in fields:
+                add_documents(library, self.registry.jobs, fields)
+                return RedirectResponse("/library#jobs", 303)
+            addition |= propose_addition(request, library, fields)
+        except BunkoError as error:
+            addition["problem"] = error_values(request, error, library)
+        if request.query_params.get("part"):
+            return render(request, "library_proposal.html", {"addition": addition})
+        return self._build(request, library, addition)
+
+    def _build(self, request: Request, library: LibraryAccess, addition: dict[str, object]) -> Response:
         opened, local_time = request.query_params.get("tool", ""), library.readable.local_time()
         details = library.tool_care.details(opened) if opened else None
         status, rights = library.status(), library.caller.rights
         can_change = not self.registry.is_read_only
+        jobs = self.registry.jobs.visible(library.caller)
+        importing = {job.subject for job in jobs if job.name == "import" and job.state == "running"}
         values: dict[str, object] = {
             "tools": [
                 tool_values(
-                    request, tool_status, local_time, can_write=can_change and rights.can_write(tool_status.tool.name)
+                    request,
+                    tool_status,
+                    local_time,
+                    is_importing=tool_status.tool.name in importing,
+                    can_write=can_change and rights.can_write(tool_status.tool.name),
                 )
                 for tool_status in status.tools
             ],
             "opened": details.status.tool.name if details else "",
             "details": details and details_values(request, details, local_time),
-            "jobs": job_values(request, self.registry.jobs.visible(library.caller)),
+            "jobs": job_values(request, jobs),
             "can_cancel": can_change and rights.writes_some,
             "documents": f"{sum(tool_status.totals.documents for tool_status in status.tools):,}",
             "size": format_size(status.bytes + status.derived_bytes),
@@ -227,13 +277,15 @@ class LibraryPage(PageView):
         if request.query_params.get("part"):
             return render(request, "library_live.html", values)
         values |= view_values(library)
+        values["addition"] = addition
         values["can_add_folder"] = can_change and rights.writes_all and library.caller.is_owner
         values["can_pick_folder"] = is_local_user(request)
         values["can_add_web"] = False
         with suppress(AccessDenied):
             library.web.check_add()
             values["can_add_web"] = can_change
-        return render(request, "library.html", values, script_sections=["library"])
+        status_code = 400 if addition["problem"] else 200
+        return render(request, "library.html", values, status=status_code, script_sections=["library"])
 
 
 def view_values(library: LibraryAccess) -> dict[str, object]:

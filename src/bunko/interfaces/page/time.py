@@ -143,7 +143,7 @@ class TimePage(PageView):
         before = parameters.get("before", "")
         override = parameters.get("lang", "")
         values: dict[str, object] = {
-            "tool": tool, "tag": tag, "error": None, "years": [], "tags": [], "tag_years": [], "total": 0,
+            "tool": tool, "tag": tag, "error": None, "years": [], "tags": [], "tag_years": [], "total": 0, "undated": 0,
             "has_memos": any(each.active and section_of(each.kind) == "memos" for each in library.tools()),
             "tools": [(each.name, single_line(each.name)) for each in library.tools() if each.active],
             "language_override": override if override in LANGUAGES else "", "earlier": "", "later": "",
@@ -162,7 +162,8 @@ def _calendar_values(
     library: LibraryAccess, language: Language, tool: str, tag: str, before: int | None
 ) -> dict[str, object]:
     where = Filter(tags=(normalise_tag(tag),) if tag else ())
-    counts, counted = library.readable.overview.calendar(tool=[tool] if tool else [], where=where)
+    calendar = library.readable.overview.calendar(tool=[tool] if tool else [], where=where)
+    counts, counted = calendar.days, calendar.tools
     all_years = sorted({day.year for day in counts}, reverse=True)
     years = [year for year in all_years if before is None or year < before][:_YEARS]
     limits = level_limits(list(counts.values()))
@@ -174,6 +175,7 @@ def _calendar_values(
             for year in years
         ],
         "total": sum(counts.values()),
+        "undated": calendar.undated,
         "counted": [single_line(name) for name in counted],
         "earlier": _address("/time", [*page_filters, ("before", str(years[-1]))])
         if years and years[-1] > all_years[-1]

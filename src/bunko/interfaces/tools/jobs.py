@@ -10,7 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from math import ceil
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from bunko.runtime.package_errors import find_package_error
 from bunko.types.access import Caller
 
 SAVE_SECONDS = 0.5  # between two reports of a job's progress
+_MIN_ESTIMATE_SECONDS = 3.0  # before them, an estimate says little
 _CHECK_SECONDS = 0.5  # between two looks for the mark that cancels a job
 
 
@@ -147,6 +149,8 @@ class JobFields(Fields):
     total: float
     message: str
     subject: str = of(optional=True)  # the tool or the address that it is about
+    seconds_left: int = of(optional=True)  # about as many, while it runs
+    seconds: float = of(optional=True)  # that it took
     result: dict[str, Any] = of(optional=True)
     error: str = of(optional=True)
 
@@ -167,6 +171,17 @@ class Job:
     text: str = ""  # the result, for a model
     result: dict[str, Any] | None = None
     error: str = ""
+    started_at: float = field(default_factory=time.time)
+    seconds_left: int = 0
+    seconds: float = 0
+
+    def report(self, done: float, total: float, message: str) -> None:
+        """Note how far it has come, and estimate how long it will take."""
+        self.done, self.total, self.message = done, total, message
+        self.progress = f"{done:g}/{total:g}, {message}"
+        seconds = time.time() - self.started_at
+        is_known = 0 < done < total and seconds >= _MIN_ESTIMATE_SECONDS
+        self.seconds_left = ceil(seconds * (total - done) / done) if is_known else 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job for programs."""
@@ -221,8 +236,7 @@ class Jobs:
 
         def report(done: float, total: float, message: str) -> None:
             nonlocal saved_at
-            job.done, job.total, job.message = done, total, message
-            job.progress = f"{done:g}/{total:g}, {message}"
+            job.report(done, total, message)
             if time.monotonic() - saved_at >= SAVE_SECONDS:
                 saved_at = time.monotonic()
                 self._save(job)
@@ -293,17 +307,18 @@ class Jobs:
             with call.library.hiding_places():
                 reply = run(call)
             job.result, job.text = reply.structured, reply.text
-            job.state = "cancelled" if call.stop.is_set() else "done"
+            state = "cancelled" if call.stop.is_set() else "done"
         except BunkoError as error:
-            job.error, job.state = str(error), "failed"
+            job.error, state = str(error), "cancelled" if call.stop.is_set() else "failed"
         except Exception as error:
             package_error = find_package_error(error)
             # At shutdown the library may be closed while a stopped job still runs; that is expected.
             level = logging.DEBUG if package_error or call.stop.is_set() else logging.ERROR
             _log.log(level, "%s failed", job.id, exc_info=True)
             internal = f"{job.name} failed with an internal error ({type(error).__name__}). See the server's log."
-            job.error = str(package_error or internal)
-            job.state = "failed"
+            job.error, state = str(package_error or internal), "failed"
+        job.seconds, job.seconds_left = round(time.time() - job.started_at, 1), 0
+        job.state = state  # last: whoever sees that it has ended sees the rest too
         self._save(job)
 
     def job_tool(self) -> ToolDefinition:
@@ -329,7 +344,7 @@ class Jobs:
 
 def _loaded_job(fields: dict[str, Any]) -> Job:
     """Return a job of another process; one whose process has ended before it has failed."""
-    job = Job(**{name: fields[name] for name in Job.__dataclass_fields__})
+    job = Job(**{name: fields[name] for name in Job.__dataclass_fields__ if name in fields})
     if fields["is_lost"]:
         job.state, job.error = "failed", "The process that ran it has ended. Start it again."
     return job

@@ -83,6 +83,15 @@ class Maintenance:
         """Return a notice for each other tool that reads files of a tool's source, or the other way round."""
         return overlap_notices(self._paths, self._store, self._tool_config, tool, catalog.tools(self._store))
 
+    def tools_of_other_embedders(self) -> list[str]:
+        """Return the tools whose vectors are not of the embedder of the settings, as far as its name is known."""
+        names = []
+        for tool in catalog.local_tools(self._store):
+            embedder = self._tool_config.new_build_info(tool, asks_embedder=False).embedder
+            if tool.is_built and embedder is not None and tool.built.embedder != embedder:
+                names.append(tool.name)
+        return names
+
     def check_ready(self) -> None:
         """Do what every search does first; raise an error if the library or its index does not answer."""
         if not self._store.files.still_exist():

@@ -99,10 +99,13 @@ class TagYears:
     counts: list[int]  # of each year
 
 
-def count_days(documents: Iterable[ListedDocument], zone: tzinfo | None) -> dict[date, int]:
-    """Return how many documents each day has, in the order of the days; those without a day are not counted."""
-    days = Counter(day for document in documents if (day := document_day(document, zone)))
-    return dict(sorted(days.items()))
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """How many documents each day has, in the order of the days."""
+
+    days: dict[date, int]
+    undated: int  # documents that do not say which day they are from
+    tools: list[str]  # that were counted; empty: all
 
 
 def count_tags_by_year(
@@ -121,7 +124,12 @@ def count_tags_by_year(
 
 
 def document_day(document: ListedDocument, zone: tzinfo | None) -> date | None:
-    """Return the day of a document in a time zone; None if its date says no day."""
+    """Return the day that a document says in a time zone; None if it says none.
+
+    The time of a file is no day of its document: a copy or a clone gives all its files that of the moment.
+    """
+    if document.is_dated_by_file:
+        return None
     try:
         return date.fromisoformat(local_date(document.date, zone)[:10])
     except ValueError:
@@ -168,13 +176,12 @@ class Overview:
             return None
         return computed.layout.place(embed_and_check(embedder, [clean_query(query)], query=True)[0])
 
-    def calendar(self, *, tool: Sequence[str] = (), where: Filter = NO_FILTER) -> tuple[dict[date, int], list[str]]:
-        """Return how many documents each day has, and the names of the tools that were counted.
-
-        Without a tool these are memos; all tools if none has memos.
-        """
-        names = list(tool) or self._memo_tools()
-        return count_days(self._list(names, where), self._zone()), names
+    def calendar(self, *, tool: Sequence[str] = (), where: Filter = NO_FILTER) -> Calendar:
+        """Return how many documents of the named tools each day has; without a name of memos, else of all tools."""
+        names, zone = list(tool) or self._memo_tools(), self._zone()
+        days = Counter(document_day(document, zone) for document in self._list(names, where))
+        undated = days.pop(None, 0)
+        return Calendar({day: days[day] for day in sorted(filter(None, days))}, undated, names)
 
     def tags_by_year(
         self, *, tool: Sequence[str] = (), where: Filter = NO_FILTER, limit: int = 12

@@ -291,9 +291,10 @@ def _lines(first: int, last: int) -> LineSpan:
 def _listed_document(
     uri: str, title: str, date: str, modified_ns: int, tags: str, media_type: str, size: int, first: int, last: int
 ) -> ListedDocument:
+    shown_date = effective_date(date, modified_ns, last)
     return ListedDocument(
-        uri, title, effective_date(date, modified_ns, last), decode_strings(tags), media_type, size, modified_ns,
-        LineSpan(first, last),
+        uri, title, shown_date, decode_strings(tags), media_type, size, modified_ns, LineSpan(first, last),
+        is_dated_by_file=shown_date != date,
     )  # fmt: skip
 
 

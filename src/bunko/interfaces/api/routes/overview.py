@@ -104,6 +104,7 @@ class CalendarReply(Fields):
     tools: list[str]  # that were counted; empty: all
     days: list[Day]
     total: int
+    undated: int  # documents that do not say which day they are from
 
 
 class TagYearsQuery(CalendarQuery):
@@ -166,11 +167,12 @@ def locate_query(call: Call, query: PositionQuery) -> dict[str, object]:
 
 def show_calendar(call: Call, query: CalendarQuery) -> dict[str, object]:
     """Count memos by day, or other documents."""
-    days, tools = call.library.readable.overview.calendar(tool=query.tool, where=query.filter())
+    calendar = call.library.readable.overview.calendar(tool=query.tool, where=query.filter())
     return {
-        "tools": tools,
-        "days": [Day.fill(day) for day in days.items()],
-        "total": sum(days.values()),
+        "tools": calendar.tools,
+        "days": [Day.fill(day) for day in calendar.days.items()],
+        "total": sum(calendar.days.values()),
+        "undated": calendar.undated,
     }
 
 

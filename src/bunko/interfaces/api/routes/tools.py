@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -156,16 +157,20 @@ def delete_tool(call: Call, name: str) -> dict[str, object]:
 def import_tool(call: Call, name: str, body: ImportBody) -> dict[str, object]:
     """Import a tool in the background."""
     tool = call.library.tool_care.check_import(name)
+    return start_job(call, "import", import_job(tool.name, body.mode), tool.name)
 
-    def run(tool_call: ToolCall) -> ToolReply:
+
+def import_job(tool: str, mode: Literal["update", "replace"] = "update") -> Callable[[ToolCall], ToolReply]:
+    """Return what imports a tool in the background, and says which document was imported last."""
+
+    def run(call: ToolCall) -> ToolReply:
         observer = replace(
-            tool_call.observer(),
-            on_progress=lambda done: tool_call.report_progress(done.files, done.total_files, f"{done.chunks} chunks"),
+            call.observer(), on_progress=lambda done: call.report_progress(done.files, done.total_files, done.last)
         )
-        report = tool_call.library.tool_care.import_tool(tool.name, mode=body.mode, observer=observer)
-        return ToolReply("", {"tool": tool.name} | report_to_dict(report))
+        report = call.library.tool_care.import_tool(tool, mode=mode, observer=observer)
+        return ToolReply("", {"tool": tool} | report_to_dict(report))
 
-    return start_job(call, "import", run, tool.name)
+    return run
 
 
 def _tool_fields(call: Call, tool: Tool) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -61,21 +62,23 @@ def list_web_tools(call: Call) -> dict[str, object]:
 def add_web_pages(call: Call, body: Pages) -> dict[str, object]:
     """Fetch pages into the library in the background, or fetch them again."""
     call.library.web.check_add()
+    return start_job(call, "pages", pages_job(body.urls), display_url(body.urls[0]))
 
-    def run(tool_call: ToolCall) -> ToolReply:
-        return _reply(tool_call.library.web.add_pages(body.urls, observer=_observer(tool_call)))
 
-    return start_job(call, "pages", run, display_url(body.urls[0]))
+def pages_job(urls: Sequence[str]) -> Callable[[ToolCall], ToolReply]:
+    """Return what fetches pages in the background."""
+    return lambda call: _reply(call.library.web.add_pages(urls, observer=_observer(call)))
 
 
 def crawl_site(call: Call, body: Crawl) -> dict[str, object]:
     """Fetch a page and the pages that it links to on its site in the background."""
     call.library.web.check_add()
+    return start_job(call, "crawl", crawl_job(body.url, body.pattern), display_url(body.url))
 
-    def run(tool_call: ToolCall) -> ToolReply:
-        return _reply(tool_call.library.web.crawl_site(body.url, body.pattern, observer=_observer(tool_call)))
 
-    return start_job(call, "crawl", run, display_url(body.url))
+def crawl_job(url: str, pattern: str) -> Callable[[ToolCall], ToolReply]:
+    """Return what fetches a site in the background."""
+    return lambda call: _reply(call.library.web.crawl_site(url, pattern, observer=_observer(call)))
 
 
 def delete_web_page(call: Call, query: WebPageQuery) -> dict[str, object]:

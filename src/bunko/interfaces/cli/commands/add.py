@@ -18,14 +18,14 @@ from bunko.interfaces.cli.terminal.progress import show_fetch_progress, show_imp
 from bunko.interfaces.serialize import report_to_dict
 from bunko.interfaces.serialize_state import tool_to_dict
 from bunko.interfaces.text import format_count
-from bunko.interfaces.tools.toolsets import check_tool_name, reserved_names
+from bunko.interfaces.tools.additions import describe_addition
+from bunko.interfaces.tools.toolsets import check_tool_name, is_reserved
 from bunko.library.add import import_addition, plan_addition
 from bunko.library.tools.assistant_names import assistant_name
 from bunko.library.tools.nothing_found import describe_unread
 from bunko.messages import translate
 from bunko.sources import section_of
 from bunko.sources.detect import detect_sources
-from bunko.sources.walk import vault_program
 
 if TYPE_CHECKING:
     from bunko.library.add import Addition
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from bunko.library.web.collector import CollectResult
     from bunko.sources.detect import DetectedSource
     from bunko.types import Report, Tool
-
-_MAX_FORMATS = 6
-_VOWELS = tuple("AEIOUH")  # the first sound of HTML is one too
 
 
 @click.command()
@@ -128,7 +125,7 @@ def _plan(
                 description=description,
                 include=include,
                 exclude=exclude,
-                is_reserved=lambda candidate: candidate.lower() in reserved_names(),
+                is_reserved=is_reserved,
                 used_names=[addition.tool.name for addition in additions],
             )
         )
@@ -164,39 +161,6 @@ def _add_source(library: Library, addition: Addition, shared: SharedOptions) -> 
             "import": report_to_dict(report),
         }
     ), phrase
-
-
-def describe_addition(addition: Addition) -> str:
-    """Return what a source is and what it holds, as a phrase."""
-    source, contents, tool = addition.source, addition.contents, addition.tool
-    if addition.is_part:
-        return f"part of {tool.name}"
-    formats = ", ".join(f"{count:,} {label}" for label, count in list(contents.formats.items())[:_MAX_FORMATS])
-    formats += ", …" if len(contents.formats) > _MAX_FORMATS else ""
-    if len(source.files) == 1:
-        label = next(iter(contents.formats), "")
-        return f"{'an' if label[:1] in _VOWELS else 'a'} {label} document" if label else "a document"
-    count = format_count(contents.documents, "document", number_format=",")
-    if section_of(tool.kind) == "memos":
-        entries = format_count(contents.documents, "entry", "entries", number_format=",")
-        first, last = contents.first_date[:4], contents.last_date[:4]
-        years = f" from {first}" + (f" to {last}" if last != first else "") if first else ""
-        return f"{_entry_file_shape(addition)} with {entries}{years}"
-    if source.files:
-        return f"{count}: {formats}"
-    program = vault_program(source.path)
-    shape = {"Obsidian": "an Obsidian vault", "Logseq": "a Logseq graph"}.get(program, "a folder")
-    return f"{shape} with {count}" + (f": {formats}" if formats else "")
-
-
-def _entry_file_shape(addition: Addition) -> str:
-    path = addition.source.path
-    if path.is_dir():
-        return "a folder of memos"
-    if addition.tool.kind == "jsonl":
-        return "a JSON-lines file"
-    is_changelog = path.name.casefold().replace("_", "").startswith(("changelog", "clmemo"))
-    return "a ChangeLog memo file" if is_changelog else "a memo file"
 
 
 def _summary(library: Library, addition: Addition, tool: Tool, report: Report) -> str:

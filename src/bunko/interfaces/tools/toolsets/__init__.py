@@ -71,15 +71,20 @@ def reserved_names() -> frozenset[str]:
     return frozenset(names.union(*(load_toolset(name).tool_names for name in TOOLSET_NAMES)))
 
 
+def is_reserved(name: str) -> bool:
+    """Return whether a tool of a library may not have this name, because a built-in tool has it."""
+    return name.lower() in reserved_names()
+
+
 def check_tool_name(library: Library | LibraryAccess, name: str) -> None:
     """Raise an error if a new tool of the library would have the name of a built-in tool."""
     tools = library.tools()
     if any(tool.name == name for tool in tools):
         return
     alias = choose_alias(name, tools)
-    if alias and alias.lower() in reserved_names():
+    if alias and is_reserved(alias):
         raise SettingsError(
             f"Assistants would see {name!r} as {alias}, the name of a built-in tool", hint="Choose another name."
         )
-    if name.lower() in reserved_names():
+    if is_reserved(name):
         raise SettingsError(f"{name!r} is the name of a built-in tool", hint="Choose another name.")

@@ -13,16 +13,17 @@ export class SessionEnded extends ServerProblem {
 }
 
 /**
- * Fetch a part of a page and return the element with an id in it.
+ * Fetch a part of a page and return the element with an id in it; `body` is sent as a form is.
  * @param {string} address
  * @param {string} id
  * @param {AbortSignal} [signal]
+ * @param {URLSearchParams} [body]
  * @returns {Promise<HTMLElement>}
  */
-export async function fetchPart(address, id, signal) {
+export async function fetchPart(address, id, signal, body) {
   const url = new URL(address, location.origin);
   url.searchParams.set("part", id);
-  const reply = await fetch(url, { signal, headers: { Accept: "text/html" } });
+  const reply = await fetch(url, { signal, body, method: body ? "POST" : "GET", headers: { Accept: "text/html" } });
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
   const part = page.getElementById(id);
   if (!part) {

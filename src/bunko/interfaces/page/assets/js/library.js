@@ -11,7 +11,7 @@ import { addPicker } from "./picker.js";
 const REFRESH_MILLISECONDS = 2000;
 const REFRESH_SHARE = 0.2;
 
-/** @typedef {{id: string, name: string, subject?: string, status: string, done: number, total: number}} Job */
+/** @typedef {{id: string, name: string, subject?: string, status: string, done: number, total: number, message: string, seconds_left?: number}} Job */
 
 document.documentElement.classList.add("scripts");
 
@@ -111,7 +111,11 @@ function showJob(job) {
     bar.max = job.total;
     bar.value = job.done;
   }
-  counts.textContent = job.total ? `${job.done} / ${job.total}` : String(job.done);
+  const [done, total] = [job.done, job.total].map((count) => count.toLocaleString("en"));
+  counts.textContent = job.total ? t("library.done_of", { done, total }) : t("library.preparing");
+  const [message, left] = [".job-message", ".job-left"].map((name) => row.querySelector(name));
+  if (message) message.textContent = job.message;
+  if (left) left.textContent = job.seconds_left ? t("library.minutes_left", { count: Math.ceil(job.seconds_left / 60) }) : "";
 }
 
 /**
@@ -202,23 +206,17 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (!(form instanceof HTMLFormElement) || form.method === "dialog" || form.action.endsWith("/logout")) return;
+  if (!(form instanceof HTMLFormElement) || !form.matches("[data-describe], #look-up")) return;
   event.preventDefault();
-  const button = form.querySelector("button:not([type=button])");
-  const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)]));
-  if (form.matches("[data-describe]")) void describe(form, values.description ?? "");
-  else if (button instanceof HTMLElement) void add(form, button, values);
+  void (form.matches("#look-up") ? lookUp(form) : describe(form));
 });
 
-/**
- * @param {HTMLFormElement} form
- * @param {string} description
- */
-async function describe(form, description) {
+/** @param {HTMLFormElement} form */
+async function describe(form) {
   const tool = form.closest("article")?.dataset.tool ?? "";
   const field = form.querySelector("textarea");
   await run(form.querySelector("button"), async () => {
-    await request("PATCH", `/tools/${encodeURIComponent(tool)}`, { description });
+    await request("PATCH", `/tools/${encodeURIComponent(tool)}`, { description: field?.value ?? "" });
     if (field) field.defaultValue = field.value; // no draft any more
     field?.blur();
     say(t("library.saved"));
@@ -226,32 +224,32 @@ async function describe(form, description) {
 }
 
 /**
+ * Let the server say what somebody wants to add, and show that below the field.
  * @param {HTMLFormElement} form
- * @param {HTMLElement} button
- * @param {Record<string, string>} values
  */
-async function add(form, button, values) {
-  const isDone = await run(button, async () => {
-    if (form.id === "add-folder") {
-      await request("POST", "/tools", values);
-      await request("POST", `/tools/${encodeURIComponent(values.name ?? "")}/import`, {});
-      say(t("library.added", { name: values.name ?? "" }));
-    } else {
-      const { url, extent, pattern } = values;
-      if (extent === "site") await request("POST", "/web/crawls", { url, pattern });
-      else await request("POST", "/web/pages", { urls: [url] });
-      say(t("library.started"));
-    }
-  });
-  if (isDone) form.reset();
-  if (isDone) form.dispatchEvent(new Event("change"));
+async function lookUp(form) {
+  const button = form.querySelector("button.main");
+  if (button?.ariaBusy === "true") return;
+  if (button) button.ariaBusy = "true";
+  try {
+    const values = new URLSearchParams([...new FormData(form)].map(([name, value]) => [name, String(value)]));
+    values.delete("add"); // this only looks
+    const part = await fetchPart("/library", "proposal", undefined, values);
+    document.getElementById("proposal")?.replaceWith(part);
+    const next = part.querySelector("#tool-name, input[type=radio], button, a");
+    if (next instanceof HTMLElement) next.focus();
+  } catch (error) {
+    if (!(error instanceof ServerProblem)) throw error;
+    say(error.message);
+  } finally {
+    if (button) button.ariaBusy = null;
+  }
 }
 
-const web = document.getElementById("add-web");
-web?.addEventListener("change", () => {
-  const site = web.querySelector("input[value=site]");
-  const pattern = web.querySelector(".site-only");
-  if (site instanceof HTMLInputElement && pattern instanceof HTMLElement) pattern.hidden = !site.checked;
+document.addEventListener("change", (event) => {
+  if (!(event.target instanceof HTMLSelectElement) || !event.target.form?.matches("#add-form")) return;
+  // As another kind, the same files hold something else.
+  void lookUp(event.target.form).then(() => document.getElementById("kind")?.focus());
 });
 
 addPicker();

@@ -17,14 +17,25 @@ export function addPicker() {
     void show(dialog, source.value.trim()).then((isShown) => isShown || show(dialog, ""));
     dialog.showModal();
   });
+  dialog.addEventListener("keydown", (event) => {
+    const entries = [...dialog.querySelectorAll("ul button")];
+    const number = entries.indexOf(/** @type {Element} */ (document.activeElement));
+    const next = { ArrowDown: number + 1, ArrowUp: number - 1, Home: 0, End: entries.length - 1 }[event.key];
+    const entry = number < 0 || next === undefined ? undefined : entries[next];
+    if (!(entry instanceof HTMLElement)) return;
+    event.preventDefault();
+    entry.focus();
+  });
   dialog.addEventListener("click", (event) => {
     const pressed = event.target instanceof Element ? event.target.closest("button") : null;
     if (!pressed) return;
     if (pressed.dataset.folder !== undefined) void show(dialog, pressed.dataset.folder);
     else {
-      if (pressed.dataset.use !== undefined) choose(source, dialog.dataset.path ?? "", "folder");
-      else if (pressed.dataset.file !== undefined) choose(source, pressed.dataset.file, "memos");
+      const path = pressed.dataset.use !== undefined ? dialog.dataset.path : pressed.dataset.file;
       dialog.close();
+      if (path === undefined) return;
+      source.value = path;
+      source.form?.requestSubmit();
     }
   });
 }
@@ -67,24 +78,4 @@ async function show(dialog, path) {
  */
 function row(name, attributes, kind) {
   return element("li", {}, element("button", { type: "button", class: `entry ${kind}`, ...attributes }, element("bdi", {}, name)));
-}
-
-/**
- * Fill in the form: the path, a name after it, and the kind.
- * @param {HTMLInputElement} source
- * @param {string} path
- * @param {"folder" | "memos"} kind
- */
-function choose(source, path, kind) {
-  source.value = path;
-  const name = document.getElementById("tool-name");
-  const choice = document.getElementById("kind");
-  const last = path.split(/[\\/]/).filter(Boolean).at(-1) ?? "";
-  const stem = kind === "memos" ? last.replace(/\.[^.]+$/, "") : last;
-  if (name instanceof HTMLInputElement && ["", name.dataset.proposed].includes(name.value)) {
-    name.value = stem.match(/[\p{L}\p{N}_-]+/gu)?.join("-").slice(0, 40) ?? "";
-    name.dataset.proposed = name.value;
-  }
-  if (choice instanceof HTMLSelectElement) choice.value = kind;
-  source.focus();
 }

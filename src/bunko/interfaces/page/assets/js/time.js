@@ -37,8 +37,18 @@ function dayOf(key, days, number, year) {
   }
 }
 
+/**
+ * Begin at the newest day of a year that is wider than the screen.
+ * @param {SVGAElement | undefined} day
+ */
+function showDay(day) {
+  const scroller = day?.closest(".scroll");
+  if (day && scroller) scroller.scrollLeft += day.getBoundingClientRect().right - scroller.getBoundingClientRect().right + 16;
+}
+
 years.forEach((days, year) => {
   stopAt(days, days.at(-1));
+  showDay(days.at(-1));
   days.forEach((day, number) => {
     day.addEventListener("focus", () => stopAt(days, day));
     day.addEventListener("keydown", (event) => {
