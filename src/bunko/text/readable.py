@@ -25,10 +25,9 @@ _TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _ADMONITION = re.compile(r"[ \t]{0,3}:{3,}.*\Z|[ \t]*\[![A-Z]+\][ \t]*\Z")
 _DEFINITION = re.compile(r"[ \t]{0,3}\[[^\]\n]{1,200}\]:[ \t]+\S.*\Z")
-# Comments, shortcodes of site generators, and anchors; the limits bound the time for marks that are never closed.
-_NOT_TEXT = re.compile(
-    r"\{\{[<%].{0,300}?[%>]\}\}|\{%.{0,300}?%\}|\{#[\w:.-]{1,200}\}|\{:[^{}\n]{0,200}\}|\[\^[^\]\n]{1,40}\]"
-)
+# Shortcodes and comments of site generators, and anchors; the limits bound the time for marks that are never closed.
+SITE_MARK = re.compile(r"\{\{[<%].{0,300}?[%>]\}\}|\{%.{0,300}?%\}|\{#[\w:.-]{1,200}\}|\{:[^{}\n]{0,200}\}")
+_FOOTNOTE = re.compile(r"\[\^[^\]\n]{1,40}\]")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.{1,500}?)(?<!`)\1(?!`)")
 _IMAGE = re.compile(
     r"!\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,600}(?:\([^()\n]{0,200}\)[^()\n]{0,300})?\)|\[[^\[\]\n]{0,200}\])"
@@ -147,7 +146,7 @@ def _inline(line: str) -> str:
 
     line = _CODE.sub(lambda match: keep(match[2].strip() or match[2]), line.replace(_KEPT, ""))
     line = _ESCAPE.sub(lambda match: keep(match[1]), line)
-    line = _NOT_TEXT.sub("", line)
+    line = _FOOTNOTE.sub("", SITE_MARK.sub("", line))
     line = _LINK.sub(r"\1", _IMAGE.sub(r"\1", line))
     line = _TAG.sub("", _BREAK.sub(" ", _ADDRESS.sub(r"\1", line)))
     line = _STRONG.sub(r"\2", _STRONG.sub(r"\2", line))

@@ -11,11 +11,11 @@ from bunko.interfaces.api.problems import error_status
 from bunko.interfaces.page.document import show_document
 from bunko.interfaces.page.query import PageQuery, document_address, parse_page_query
 from bunko.interfaces.page.ranking import ranking_values, search_before
-from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.rendering import render, translate
 from bunko.interfaces.page.results import build_results
 from bunko.interfaces.page.typed_search import TypedSearches
 from bunko.interfaces.page.view import PageView, error_page, error_values, say
-from bunko.interfaces.sender import is_local_user
+from bunko.interfaces.sender import choose_language, is_local_user
 from bunko.interfaces.text import single_line
 from bunko.search.passages import display_label
 
@@ -88,7 +88,8 @@ class SearchPage(PageView):
         if not path:
             return None
         try:
-            return show_document(library, tool, path, hit=query.hit, terms=query.q, at=query.at)
+            label = translate(choose_language(request), "document.table")
+            return show_document(library, tool, path, hit=query.hit, terms=query.q, at=query.at, table_label=label)
         except BunkoError:
             return None
 
