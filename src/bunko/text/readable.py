@@ -26,7 +26,7 @@ _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _ADMONITION = re.compile(r"[ \t]{0,3}:{3,}.*\Z|[ \t]*\[![A-Z]+\][ \t]*\Z")
 _DEFINITION = re.compile(r"[ \t]{0,3}\[[^\]\n]{1,200}\]:[ \t]+\S.*\Z")
 # Shortcodes and comments of site generators, and anchors; the limits bound the time for marks that are never closed.
-SITE_MARK = re.compile(r"\{\{[<%].{0,300}?[%>]\}\}|\{%.{0,300}?%\}|\{#[\w:.-]{1,200}\}|\{:[^{}\n]{0,200}\}")
+SITE_MARK = re.compile(r"\{\{[<%].{0,300}?[%>]\}\}|\{%.{0,300}?%\}|\{[ \t]?#[\w:.-]{1,200}[ \t]?\}|\{:[^{}\n]{0,200}\}")
 _FOOTNOTE = re.compile(r"\[\^[^\]\n]{1,40}\]")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.{1,500}?)(?<!`)\1(?!`)")
 _IMAGE = re.compile(
@@ -59,6 +59,11 @@ def has_markup(uri: str) -> bool:
 def readable(text: str) -> str:
     """Return a text as people read it, a paragraph or an item on a line of its own."""
     return "\n".join(_lines(text.replace("\r\n", "\n"))).strip("\n")
+
+
+def readable_title(title: str, uri: str) -> str:
+    """Return the title of a document, or a heading in it, without the marks inside it."""
+    return " ".join(readable(title).split()) if has_markup(uri) else title
 
 
 def excerpt_text(text: str, uri: str) -> str:

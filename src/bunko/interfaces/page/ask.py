@@ -14,7 +14,7 @@ from bunko.interfaces.text import single_line
 from bunko.search.citations import parse_citation
 from bunko.search.passages import display_label
 from bunko.text.labels import remove_hidden_chars
-from bunko.text.readable import excerpt_text
+from bunko.text.readable import excerpt_text, readable_title
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -74,7 +74,9 @@ def _source_values(source: AnswerSource, question: str) -> dict[str, object]:
     text = excerpt_text(remove_hidden_chars(source.text), source.uri)
     return {
         "number": source.number,
-        "name": display_label((source.headings[-1] if source.headings else "") or source.title or source.uri),
+        "name": display_label(
+            readable_title((source.headings[-1] if source.headings else "") or source.title, source.uri) or source.uri
+        ),
         "location": single_line(source.location),
         "tool": single_line(source.tool),
         "date": source.stated_date,

@@ -23,6 +23,7 @@ from bunko.library.reading.document_files import document_file
 from bunko.readers.places import NOTEBOOK, PDF, PRESENTATION, WORKBOOK
 from bunko.search.passages import display_label, snippet_terms
 from bunko.text.labels import remove_hidden_chars
+from bunko.text.readable import readable_title
 from bunko.text.snippets import SnippetTerms
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def show_document(
         at,
         {"hit": hit, "q": terms, "at": at, "view": view if view in VIEWS else ""},
     )
-    name = display_label(document.title) or single_line(document.uri).rpartition("/")[2]
+    name = display_label(readable_title(document.title, document.uri)) or single_line(document.uri).rpartition("/")[2]
     shown = None
     if view == "read" or (view != "source" and is_prose(document)):
         try:
@@ -314,7 +315,7 @@ def _outline_links(place: _Place) -> list[dict[str, object]]:
     return [
         {
             "level": min(heading.level, 6),
-            "title": display_label(heading.title),
+            "title": display_label(readable_title(heading.title, place.document.uri)),
             "line": (line := place.document.lines.file_line(heading.line + 1)),
             "address": f"{place.address(lines=str(line))}#L{line}",
         }

@@ -18,6 +18,7 @@ from bunko.interfaces.page.view import PageView, error_page, error_values, say
 from bunko.interfaces.sender import choose_language, is_local_user
 from bunko.interfaces.text import single_line
 from bunko.search.passages import display_label
+from bunko.text.readable import readable_title
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -96,7 +97,7 @@ class SearchPage(PageView):
     def _recent(self, library: LibraryAccess) -> list[dict[str, str]]:
         return [
             {
-                "name": display_label(document.title) or single_line(document.uri).rpartition("/")[2],
+                "name": display_label(readable_title(document.title, document.uri)) or single_line(document.uri).rpartition("/")[2],
                 "address": document_address(tool.name, document.uri),
                 "tool": single_line(tool.name),
                 "date": document.date[:10],

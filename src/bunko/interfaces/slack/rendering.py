@@ -17,6 +17,7 @@ from bunko.interfaces.answers import (
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.text import single_line
 from bunko.text.labels import remove_hidden_chars
+from bunko.text.readable import readable_title
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
 
 # <https://example.com|label>, <@U012>, <#C012|general>, <!here>, <!subteam^S012|@team>
@@ -140,7 +141,7 @@ def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: st
     if cited:
         listed = [messages.say("sources")]
         for source in cited:
-            title = " ".join(source.title.split())[:_MAX_LABEL_CHARS]
+            title = " ".join(readable_title(source.title, source.uri).split())[:_MAX_LABEL_CHARS]
             place = escape(single_line(source.location))
             place = f"{escape(title)} ({place})" if title else place
             if is_web_page(source):

@@ -214,6 +214,7 @@ def _is_visible(token: Token) -> bool:
 def _annotate_inline(token: Token, line: int, frame: _Frame) -> None:
     children = token.children or []
     open_links: list[Token] = []
+    flat, position = token.content.replace("\n", " "), 0
     for index, child in enumerate(children):
         if child.type in ("softbreak", "hardbreak"):
             line += 1
@@ -221,6 +222,9 @@ def _annotate_inline(token: Token, line: int, frame: _Frame) -> None:
             child.meta = {"line": line, "joins": bool(_JAPANESE.match(before) and _JAPANESE.match(after))}
         elif child.type in ("text", "code_inline"):
             child.meta = {"hit": frame.marking.is_hit(line)}
+            if child.type == "code_inline" and (start := flat.find(child.content, position)) >= 0:
+                position = start + len(child.content)
+                line += token.content.count("\n", start, position)  # where it is a blank
         elif child.type == "html_inline":
             line += child.content.count("\n")
         elif child.type == "link_open":
@@ -321,7 +325,9 @@ class _Renderer(RendererHTML):
     def html_inline(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]
     ) -> str:
-        return "" if env["frame"].drops_tags else author_markup(tokens[idx].content)
+        frame = env["frame"]
+        html = SITE_MARK.sub("", tokens[idx].content) if frame.text.syntax.has_site_marks else tokens[idx].content
+        return "" if frame.drops_tags else author_markup(html)
 
     def callout(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         return f'<div class="{env["frame"].marking.word}callout">' if tokens[idx].meta["opens"] else "</div>"

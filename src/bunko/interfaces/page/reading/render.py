@@ -83,8 +83,7 @@ def render_part(
         text.title, text.table_label = title, table_label
         with package_errors("markdown-it-py"):
             from bunko.interfaces.page.reading.markdown import render_markdown
-
-            html = render_markdown(text, marking, links)
+        html = render_markdown(text, marking, links)
     return RenderedPart(html, marking.shows_hit, is_cut)
 
 
@@ -152,16 +151,15 @@ def _render_rst(
 ) -> Markup:
     with package_errors("docutils"):
         from bunko.interfaces.page.reading.rst import find_definitions, render_rst
-
-        if numbers[0] < 0:  # inside of a block of code
-            lines, numbers = ["::", "", *lines[1:]], [-1, -1, *numbers[1:]]
-        try:
-            return render_rst(
-                lines, numbers, parts.headings, find_definitions(document.text), marking, links,
-                title=title, table_label=table_label,
-            )  # fmt: skip
-        except RecursionError:  # what nests as deeply as this was made to
-            return _render_plain(lines, numbers, marking, is_code=True)
+    if numbers[0] < 0:  # inside of a block of code
+        lines, numbers = ["::", "", *lines[1:]], [-1, -1, *numbers[1:]]
+    try:
+        return render_rst(
+            lines, numbers, parts.headings, find_definitions("\n".join(parts.lines)), marking, links,
+            title=title, table_label=table_label,
+        )  # fmt: skip
+    except RecursionError:  # it nests so deeply that nobody wrote it to be read
+        return _render_plain(lines, numbers, marking, is_code=True)
 
 
 def _render_plain(lines: list[str], numbers: list[int], marking: Marking, *, is_code: bool) -> Markup:

@@ -243,14 +243,12 @@ def _parse(text: str) -> nodes.document:
 @cache
 def _settings() -> Any:
     settings = get_default_settings(Parser)
-    settings.update(
-        {
-            "file_insertion_enabled": False, "raw_enabled": False, "report_level": 5, "halt_level": 5,
-            "_disable_config": True, "syntax_highlight": "none", "line_length_limit": _MAX_LINE_CHARS,
-            "pep_references": False, "rfc_references": False, "warning_stream": False,
-        },
-        None,
-    )  # fmt: skip
+    for name, value in {
+        "file_insertion_enabled": False, "raw_enabled": False, "report_level": 5, "halt_level": 5, "_disable_config": True,
+        "syntax_highlight": "none", "line_length_limit": _MAX_LINE_CHARS, "pep_references": False, "rfc_references": False,
+        "warning_stream": False,
+    }.items():  # fmt: skip
+        setattr(settings, name, value)
     return settings
 
 

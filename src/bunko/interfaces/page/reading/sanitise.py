@@ -54,16 +54,15 @@ def sanitise(html: str, word: str, resolve: Callable[[str], str | None]) -> Mark
             return value if _SMALL_NUMBER.fullmatch(value) else None
         return "" if attribute == "open" else None
 
-    with package_errors("nh3"):
-        clean = _nh3().clean(
-            html,
-            tags=set(_TAGS),
-            clean_content_tags=set(_DROPPED_TAGS),
-            attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
-            attribute_filter=choose,
-            url_schemes={"http", "https", "mailto"},
-            link_rel="noreferrer noopener",
-        )
+    clean = _load_nh3().clean(
+        html,
+        tags=set(_TAGS),
+        clean_content_tags=set(_DROPPED_TAGS),
+        attributes=_ATTRIBUTES,
+        attribute_filter=choose,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noreferrer noopener",
+    )
     # An entity may have stood for one.
     return Markup(remove_hidden_chars(clean))
 
@@ -113,7 +112,9 @@ class _ImageTexts(HTMLParser):
 
 
 @cache
-def _nh3() -> ModuleType:
-    import nh3
+def _load_nh3() -> ModuleType:
+    with package_errors("nh3"):
+        import nh3
 
+        nh3.clean("")  # what cannot work fails here
     return nh3
