@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 # Documents whose text is Markdown, or becomes it when they are read.
-_MARKUP_SUFFIXES = frozenset((".md", ".markdown", ".mdx", ".qmd", ".rmd", ".ipynb", ".html", ".htm", ".xhtml"))
+_MARKDOWN_SUFFIXES = frozenset((".md", ".markdown", ".mdx", ".qmd", ".rmd", ".ipynb"))
+_MARKUP_SUFFIXES = _MARKDOWN_SUFFIXES | {".html", ".htm", ".xhtml"}
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
 _LINE_START = re.compile(r"[ \t]*(?:•|\d{1,3}[.)][ \t])")
@@ -50,10 +51,11 @@ _KEPT = "\ue000"
 
 def has_markup(uri: str) -> bool:
     """Return whether the text of a document is Markdown, as those of files and web pages are."""
-    return (
-        uri.startswith(("http://", "https://"))
-        or PurePosixPath(uri.partition("#")[0]).suffix.lower() in _MARKUP_SUFFIXES
-    )
+    return uri.startswith(("http://", "https://")) or _suffix(uri) in _MARKUP_SUFFIXES
+
+
+def _suffix(uri: str) -> str:
+    return PurePosixPath(uri.partition("#")[0]).suffix.lower()
 
 
 def readable(text: str) -> str:
@@ -62,8 +64,8 @@ def readable(text: str) -> str:
 
 
 def readable_title(title: str, uri: str) -> str:
-    """Return the title of a document, or a heading in it, without the marks inside it."""
-    return " ".join(readable(title).split()) if has_markup(uri) else title
+    """Return the title of a document without the marks in it; those of web pages have none."""
+    return " ".join(readable(title).split()) if _suffix(uri) in _MARKDOWN_SUFFIXES else title
 
 
 def excerpt_text(text: str, uri: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError
-from bunko.interfaces.answers import is_answered, remarks, visible_sentences, visible_sources
+from bunko.interfaces.answers import is_answered, readable_sentences, remarks, visible_sources
 from bunko.interfaces.api.problems import error_status
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
@@ -57,7 +57,7 @@ class AskPage(PageView):
                             "numbers": list(dict.fromkeys(cited.number for cited in sentence.citations if cited.holds)),
                             "remarks": [say(request, remark) for remark in remarks(sentence)],
                         }
-                        for sentence in visible_sentences(answer, strict=is_strict)
+                        for sentence in readable_sentences(answer, strict=is_strict)
                     ],
                     "sources": [_source_values(source, answer.question) for source in cited],
                     "others": [_source_values(source, answer.question) for source in uncited],

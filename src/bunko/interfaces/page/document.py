@@ -1,4 +1,4 @@
-"""The page that shows a document, to read or as its source: a part of it, its outline, and the way to the other parts."""
+"""The page that shows a document, to read or as source: a part of it, its outline, and the way to other parts."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class _Place:
     parameters: dict[str, Any]
 
     def address(self, start: int = 0, end: int = 0, **changes: str) -> str:
-        """Return the address of the lines from `start`, counted from 0, to before `end`; 0: where they end by themselves."""
+        """Return the address of the lines from `start`, counted from 0, to before `end`; 0: as many as fit."""
         first = self.document.lines.first
         lines = f"{first + start}-{first + end - 1}" if end else f"{first + start}" if start else ""
         return document_address(self.tool.name, self.document.uri, **(self.parameters | {"lines": lines} | changes))

@@ -15,8 +15,8 @@ from bunko.interfaces.text import single_line
 from bunko.library.overview.layout import available_layouts
 from bunko.library.reading.documents import ListRequest
 from bunko.search.passages import display_label
-from bunko.text.readable import readable_title
 from bunko.search.request import SearchRequest
+from bunko.text.readable import readable_title
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -111,7 +111,10 @@ def _build_result(item: PageItem, number: int, query: PageQuery, terms: SnippetT
     passage, hit = item.passage, item.passage.hit
     lines = f"L{passage.first_line}-L{passage.last_line}"
     labels = [display_label(label) for label in heading_labels(passage)]
-    title, file_name = display_label(readable_title(hit.title, hit.uri)), single_line(hit.uri).rstrip("/").rpartition("/")[2]
+    title, file_name = (
+        display_label(readable_title(hit.title, hit.uri)),
+        single_line(hit.uri).rstrip("/").rpartition("/")[2],
+    )
     name = (labels[-1] if labels else title) or file_name
     trail = list(dict.fromkeys(label for label in (title, *labels[:-1]) if label and label != name))
     parameters: dict[str, Any] = {"hit": lines, "q": query.q, "at": passage.start}

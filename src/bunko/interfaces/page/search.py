@@ -97,7 +97,8 @@ class SearchPage(PageView):
     def _recent(self, library: LibraryAccess) -> list[dict[str, str]]:
         return [
             {
-                "name": display_label(readable_title(document.title, document.uri)) or single_line(document.uri).rpartition("/")[2],
+                "name": display_label(readable_title(document.title, document.uri))
+                or single_line(document.uri).rpartition("/")[2],
                 "address": document_address(tool.name, document.uri),
                 "tool": single_line(tool.name),
                 "date": document.date[:10],

@@ -9,9 +9,9 @@ from urllib.parse import quote, urlsplit
 from bunko.interfaces.answers import (
     NOTHING_FOUND,
     introduction,
+    readable_sentences,
     remarks,
     visible_citations,
-    visible_sentences,
     visible_sources,
 )
 from bunko.interfaces.slack.messages import Messages
@@ -130,7 +130,7 @@ def render_text(text: str, messages: Messages) -> list[SlackMessage]:
 def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: str) -> list[SlackMessage]:
     """Return an answer as messages; `feedback_key` comes back with a click on a button."""
     sources = {source.number: source for source in answer.sources}
-    sentences = visible_sentences(answer)
+    sentences = readable_sentences(answer)
     body = "".join(_sentence(sentence, sources, messages) for sentence in sentences).strip()
     cited = visible_sources(answer)
     if not sentences:

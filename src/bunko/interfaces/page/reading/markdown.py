@@ -218,7 +218,10 @@ def _annotate_inline(token: Token, line: int, frame: _Frame) -> None:
     for index, child in enumerate(children):
         if child.type in ("softbreak", "hardbreak"):
             line += 1
-            before, after = children[index - 1].content[-1:], "".join(c.content for c in children[index + 1 : index + 3])[:1]
+            before, after = (
+                children[index - 1].content[-1:],
+                "".join(c.content for c in children[index + 1 : index + 3])[:1],
+            )
             child.meta = {"line": line, "joins": bool(_JAPANESE.match(before) and _JAPANESE.match(after))}
         elif child.type in ("text", "code_inline"):
             child.meta = {"hit": frame.marking.is_hit(line)}
@@ -272,6 +275,8 @@ class _Renderer(RendererHTML):
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         """Return the beginning of a header; in a sheet with the letters of its column."""
         header = self.renderToken(tokens, idx, options, env)
+        if not env["frame"].text.cells:
+            return header
         start = max(index for index in range(idx) if tokens[index].type == "tr_open")
         if cell := _first_cell(tokens[start], env["frame"]):
             place = sum(token.type == "th_open" for token in tokens[start:idx])
@@ -320,7 +325,7 @@ class _Renderer(RendererHTML):
         if frame.marking.is_hit(first, last):
             name = frame.marking.name(first)
             return f'<span class="{frame.marking.word}hit"{f""" id="{name}" """ if name else ""}></span>{html}'
-        return frame.marking.anchor(first) + html
+        return f"{frame.marking.anchor(first)}{html}"
 
     def html_inline(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from bunko.interfaces.page.results import mark_terms
 from bunko.text.snippets import SnippetTerms
-from bunko.types.records import LineSpan
+from bunko.types import LineSpan
 
 
 @dataclass(slots=True)
@@ -26,7 +26,12 @@ class Marking:
 
     def is_hit(self, first: int, last: int | None = None) -> bool:
         """Return whether lines are, or contain, some of the hit."""
-        is_hit = first >= 0 and self.hit is not None and self.hit[0] <= (first if last is None else last) and first <= self.hit[1]
+        is_hit = (
+            first >= 0
+            and self.hit is not None
+            and self.hit[0] <= (first if last is None else last)
+            and first <= self.hit[1]
+        )
         self.shows_hit = self.shows_hit or is_hit
         return is_hit
 

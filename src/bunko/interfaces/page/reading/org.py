@@ -15,7 +15,10 @@ _DRAWER = re.compile(r"[ \t]*:[\w-]+:[ \t]*\Z")
 _DRAWER_END = re.compile(r"(?i)[ \t]*:end:[ \t]*\Z")
 _FIXED = re.compile(r"[ \t]*:(?: (.*)|)\Z")
 _TABLE_RULE = re.compile(r"[ \t]*\|[-+|]*-[-+|]*\Z")
-_ITEM = re.compile(r"([ \t]*(?:[-+]|[ \t]\*|\d{1,9}[.)])[ \t]+)(?:\[@\d+\][ \t]+)?(\[[ xX-]\][ \t]+)?(?:(.*?)[ \t]+::(?=[ \t]|\Z))?(.*)")
+_ITEM = re.compile(
+    r"([ \t]*(?:[-+]|[ \t]\*|\d{1,9}[.)])[ \t]+)(?:\[@\d+\][ \t]+)?(\[[ xX-]\][ \t]+)?"
+    r"(?:(.*?)[ \t]+::(?=[ \t]|\Z))?(.*)"
+)
 _LINK = re.compile(r"\[\[([^\[\]\n]{1,1000})\](?:\[([^\[\]\n]{1,1000})\])?\]")
 _MARKED = re.compile(
     r"(?<![^\s('\"{\-\[、。（「])(?P<mark>[*/_+=~])(?=\S)(?P<text>.{1,400}?)(?<=\S)(?P=mark)(?![^\s\-.,;:!?'\")}\]、。）」\[])"
@@ -38,70 +41,87 @@ def org_to_markdown(
 def _convert(
     lines: Sequence[str], numbers: Sequence[int], headings: Mapping[int, DocumentHeading]
 ) -> Iterator[tuple[str, int]]:
-    block, indent, in_table, drawer_end = "", "", False, -1
+    block, indent, table_end, drawer_end = "", "", 0, 0
     for index, (line, number) in enumerate(zip(lines, numbers, strict=True)):
         edge = _BLOCK.match(line)
-        is_row = not block and line.lstrip().startswith("|")
-        if in_table and not is_row:
-            in_table = False
         if number in headings:  # wherever it stands, as in Org
             if block in _CODE_BLOCKS:
                 yield f"{indent}{_FENCE}", number
             block = ""
-            heading = headings[number]
-            yield f"{'#' * min(heading.level, 6)} {_inline(heading.title)}", number
+            yield f"{'#' * min(headings[number].level, 6)} {_inline(headings[number].title)}", number
         elif block:
-            is_end = edge is not None and edge[2].lower() == "end" and edge[3].lower() == block
-            if is_end:
+            if edge is not None and edge[2].lower() == "end" and edge[3].lower() == block:
                 yield f"{indent}{_FENCE}" if block in _CODE_BLOCKS else "", number
                 block = ""
-            elif block in _CODE_BLOCKS:
-                yield line, number
-            elif block == "quote":
-                yield f"> {_inline(line)}", number
-            elif block == "verse":
-                yield f"{_inline(line)}\\" if line.strip() else "", number
-            elif block != "comment":
-                yield _inline(line), number
+            else:
+                yield _block_line(line, block), number
         elif edge and edge[2].lower() == "begin":
             block, indent = edge[3].lower(), edge[1]
             yield "", number
             if block in _CODE_BLOCKS:
                 yield f"{indent}{_FENCE}", number
-        elif index <= drawer_end:
+        elif line.lstrip().startswith("|"):
+            if index >= table_end:
+                table_end = next(
+                    (end for end in range(index, len(lines)) if not lines[end].lstrip().startswith("|")), len(lines)
+                )
+                yield from _table(lines[index:table_end], numbers[index:table_end])
+        elif index < drawer_end:
             continue
         elif _DRAWER.match(line) and (end := _find_drawer_end(lines, index)):
             drawer_end = end
-        elif caption := _CAPTION.match(line):
-            yield "", number
-            yield f"*{_inline(caption[1])}*", number
-            yield "", number
-        elif _KEYWORD.match(line) or _COMMENT.match(line):
-            yield "", number
-        elif fixed := _FIXED.match(line):
-            if not index or not _FIXED.match(lines[index - 1]):
-                yield "", number
-            yield f"    {fixed[1] or ''}", number
-        elif is_row:
-            is_rule = _TABLE_RULE.match(line) is not None
-            if not in_table and not is_rule:
-                in_table = True
-                cells = _cells(line)
-                has_header = index + 1 < len(lines) and _TABLE_RULE.match(lines[index + 1]) is not None
-                yield "", number
-                yield _row(cells if has_header else [""] * len(cells)), number
-                yield _row(["---"] * len(cells)), number
-                if not has_header:
-                    yield _row(cells), number
-            elif not is_rule:
-                yield _row(_cells(line)), number
-        elif item := _ITEM.fullmatch(line):
-            term = f"**{_inline(item[3])}**" if item[3] else ""
-            yield f"{item[1]}{item[2] or ''}{term}{_inline(item[4]) if term else _inline(item[4].lstrip())}", number
         else:
-            text = _inline(line)
-            # The text of an item is indented by its mark, and stays so; elsewhere four blanks would be code.
-            yield text if len(text) - len(text.lstrip()) < 4 else f"   {text.lstrip()}", number
+            is_first = not index or not _FIXED.match(lines[index - 1])
+            yield from ((text, number) for text in _plain_line(line, begins_fixed=is_first))
+
+
+def _block_line(line: str, block: str) -> str:
+    """Return a line between #+BEGIN and #+END."""
+    match block:
+        case "src" | "example" | "export":
+            return line
+        case "comment":
+            return ""
+        case "quote":
+            return f"> {_inline(line)}"
+        case "verse":
+            return f"{_inline(line)}\\" if line.strip() else ""
+        case _:
+            return _inline(line)
+
+
+def _plain_line(line: str, *, begins_fixed: bool) -> Iterator[str]:
+    """Yield a line that stands for itself, with blank ones around it where Markdown needs them."""
+    if caption := _CAPTION.match(line):
+        yield from ("", f"*{_inline(caption[1])}*", "")
+    elif _KEYWORD.match(line) or _COMMENT.match(line):
+        yield ""
+    elif fixed := _FIXED.match(line):
+        yield from [""] if begins_fixed else []
+        yield f"    {fixed[1] or ''}"
+    elif item := _ITEM.fullmatch(line):
+        term = f"**{_inline(item[3])}**" if item[3] else ""
+        yield f"{item[1]}{item[2] or ''}{term}{_inline(item[4] if term else item[4].lstrip())}"
+    else:
+        text = _inline(line)
+        # The text of an item is indented by its mark, and stays so; elsewhere four blanks would be code.
+        yield text if len(text) - len(text.lstrip()) < 4 else f"   {text.lstrip()}"
+
+
+def _table(lines: Sequence[str], numbers: Sequence[int]) -> Iterator[tuple[str, int]]:
+    """Yield the rows of a table; without a rule below the first one, its header is empty."""
+    rows = [(line, number) for line, number in zip(lines, numbers, strict=True) if not _TABLE_RULE.match(line)]
+    if not rows:
+        return
+    first = lines.index(rows[0][0])
+    has_header = first + 1 < len(lines) and _TABLE_RULE.match(lines[first + 1]) is not None
+    width = max(len(_cells(line)) for line, _ in rows)
+    header, *body = rows if has_header else [("|" * (width + 1), -1), *rows]
+    yield "", header[1]
+    yield _row(_cells(header[0], width)), header[1]
+    yield _row(["---"] * width), header[1]
+    for line, number in body:
+        yield _row(_cells(line)), number
 
 
 def _find_drawer_end(lines: Sequence[str], start: int) -> int:
@@ -115,8 +135,9 @@ def _find_drawer_end(lines: Sequence[str], start: int) -> int:
     )
 
 
-def _cells(line: str) -> list[str]:
-    return [_inline(cell.strip()) for cell in line.strip().strip("|").split("|")]
+def _cells(line: str, width: int = 0) -> list[str]:
+    cells = [_inline(cell.strip()) for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+    return [*cells, *[""] * (width - len(cells))]
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from bunko.interfaces.page.reading.marking import Marking
 from bunko.interfaces.page.reading.markdown_text import MarkdownText, Syntax
+from bunko.interfaces.page.reading.marking import Marking
 from bunko.interfaces.page.reading.org import escape_inline, org_to_markdown
 from bunko.interfaces.page.reading.parts import Part, Parts
 from bunko.interfaces.page.reading.sanitise import sanitise
@@ -17,6 +17,7 @@ from bunko.readers import mail, notebook, org, places, rst
 from bunko.readers.code import LANGUAGES_BY_TYPE
 from bunko.runtime.package_errors import package_errors
 from bunko.text.labels import remove_hidden_chars
+
 if TYPE_CHECKING:
     from bunko.interfaces.page.reading.links import Links
     from bunko.types.records import StoredDocument
@@ -114,7 +115,9 @@ def _mail_with_head(lines: list[str], numbers: list[int]) -> tuple[list[str], li
     if numbers[0] != 0:
         return lines, numbers
     count = next((index for index, line in enumerate(lines) if not _MAIL_HEADER.fullmatch(line)), len(lines))
-    head = [f"**{match[1]}:** {escape_inline(match[2])}" for match in map(_MAIL_HEADER.fullmatch, lines[:count]) if match]
+    head = [
+        f"**{match[1]}:** {escape_inline(match[2])}" for match in map(_MAIL_HEADER.fullmatch, lines[:count]) if match
+    ]
     rule = ["", "---"] if head else []
     return [*head, *rule, *lines[count:]], [*numbers[:count], *[-1] * len(rule), *numbers[count:]]
 

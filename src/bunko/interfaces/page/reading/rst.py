@@ -24,7 +24,9 @@ _MAX_NAMES = 500  # of directives and roles that docutils does not know, in a pa
 _MAX_SUBSTITUTION_CHARS = 200
 _DIRECTIVE = re.compile(r"(?m)^[ \t]*\.\.[ \t]+(?:\|[^|\n]{1,100}\|[ \t]+)?([\w.:+-]{1,60}?)::(?=\s|\Z)")
 _ROLE = re.compile(r":([\w.:+-]{1,60}):`|`:([\w.:+-]{1,60}):")
-_DEFINITION = re.compile(r"(?m)^\.\.[ \t]+(?:_(?:`[^`\n]{1,200}`|[^:\n]{1,200}):[ \t]+\S|\|[^|\n]{1,100}\|[ \t]+replace::).*$")
+_DEFINITION = re.compile(
+    r"(?m)^\.\.[ \t]+(?:_(?:`[^`\n]{1,200}`|[^:\n]{1,200}):[ \t]+\S|\|[^|\n]{1,100}\|[ \t]+replace::).*$"
+)
 _MAX_DEFINITIONS = 1000
 _LABELLED = re.compile(r"(?s)(.*?)\s*<([^<>]*)>\Z")
 # Roles of Sphinx that name something of a program.
@@ -37,7 +39,8 @@ _TAGS = {
     "definition_list": "dl", "term": "dt", "definition": "dd", "field_list": "dl", "field_name": "dt",
     "field_body": "dd", "option_list": "dl", "option_group": "dt", "description": "dd", "emphasis": "em",
     "strong": "strong", "literal": "code", "math": "code", "subscript": "sub", "superscript": "sup",
-    "title_reference": "cite", "attribution": "p", "row": "tr", "thead": "thead", "tbody": "tbody", "caption": "p",
+    "title_reference": "cite", "attribution": "p", "entry": "td", "row": "tr", "thead": "thead",
+    "tbody": "tbody", "caption": "p",
     "footnote_reference": "sup", "citation_reference": "sup", "line": "div", "rubric": "p",
 }  # fmt: skip
 _DROPPED = (nodes.comment, nodes.substitution_definition, nodes.target, nodes.system_message, nodes.pending, nodes.raw,
@@ -89,11 +92,20 @@ class _Writer:
         elif isinstance(node, nodes.substitution_reference):
             name = str(node.get("refname", node.astext())).lower()
             self._text(self.substitutions.get(name, node.astext()), line)
-        elif isinstance(node, nodes.image):
-            if alt := str(node.get("alt", "")):
-                self.parts.append(f'<span class="{self.marking.word}image">{escape(alt)}</span>')
         elif isinstance(node, nodes.reference):
             self._reference(node, line)
+        elif not self._write_block(node, line):
+            if tag := "th" if in_header and isinstance(node, nodes.entry) else _TAGS.get(name):
+                self._wrap(tag, node, line)
+            else:
+                self._children(node, line, in_header=in_header)
+
+    def _write_block(self, node: nodes.Node, line: int) -> bool:
+        """Write a node that is more than its content in a tag, and return whether it is one."""
+        name = node.__class__.__name__
+        if isinstance(node, nodes.image):
+            if alt := str(node.get("alt", "")):
+                self.parts.append(f'<span class="{self.marking.word}image">{escape(alt)}</span>')
         elif isinstance(node, nodes.transition):
             self.parts.append("<hr>\n")
         elif isinstance(node, nodes.table):
@@ -104,11 +116,9 @@ class _Writer:
             )
             self._children(node, line)
             self.parts.append("</table></div>\n")
-        elif isinstance(node, nodes.entry):
-            self._wrap("th" if in_header else "td", node, line)
         elif isinstance(node, nodes.title | nodes.subtitle):
             self._wrap("h6" if isinstance(node.parent, nodes.section) else "p", node, line, "callout-title")
-        elif isinstance(node, nodes.Admonition) or isinstance(node, _Unknown):
+        elif isinstance(node, nodes.Admonition | _Unknown):
             self.parts.append(f'<div class="{self.marking.word}callout">')
             if not isinstance(node, nodes.admonition | _Unknown):
                 self.parts.append(f'<p class="{self.marking.word}callout-title">{name.capitalize()}</p>')
@@ -118,10 +128,9 @@ class _Writer:
             self.parts.append(f"<dt><code>{escape(', '.join(child.astext() for child in node.children))}</code></dt>")
         elif isinstance(node, nodes.label):
             self.parts.append(f"<sup>{escape(node.astext())}</sup> ")
-        elif tag := _TAGS.get(name):
-            self._wrap(tag, node, line)
         else:
-            self._children(node, line, in_header=in_header)
+            return False
+        return True
 
     def _wrap(self, tag: str, node: nodes.Node, line: int, css: str = "") -> None:
         is_block = isinstance(node, nodes.paragraph | nodes.term | nodes.line)
@@ -173,7 +182,11 @@ class _Writer:
     def _line(self, node: nodes.Node, line: int) -> int:
         """Return the line of a node in the text that was parsed, counted from 0."""
         own = getattr(node, "line", None)
-        return own - 1 if isinstance(own, int) and isinstance(node, nodes.Element) and not isinstance(node, nodes.Inline) else line
+        return (
+            own - 1
+            if isinstance(own, int) and isinstance(node, nodes.Element) and not isinstance(node, nodes.Inline)
+            else line
+        )
 
     def _number(self, line: int) -> int:
         return self.numbers[line] if 0 <= line < len(self.numbers) else -1
@@ -244,9 +257,10 @@ def _parse(text: str) -> nodes.document:
 def _settings() -> Any:
     settings = get_default_settings(Parser)
     for name, value in {
-        "file_insertion_enabled": False, "raw_enabled": False, "report_level": 5, "halt_level": 5, "_disable_config": True,
-        "syntax_highlight": "none", "line_length_limit": _MAX_LINE_CHARS, "pep_references": False, "rfc_references": False,
-        "warning_stream": False,
+        "file_insertion_enabled": False, "raw_enabled": False, "report_level": 5, "halt_level": 5,
+        "_disable_config": True,
+        "syntax_highlight": "none", "line_length_limit": _MAX_LINE_CHARS, "pep_references": False,
+        "rfc_references": False, "warning_stream": False,
     }.items():  # fmt: skip
         setattr(settings, name, value)
     return settings
@@ -269,10 +283,7 @@ def _known_directives() -> frozenset[str]:
 
 @cache
 def _known_roles() -> frozenset[str]:
-    return frozenset(
-        "emphasis strong literal subscript sub superscript sup title-reference title code math abbreviation acronym"
-        .split()
-    )
+    return frozenset("emphasis strong literal subscript sub superscript sup title-reference title code math".split())
 
 
 class _Unknown(nodes.General, nodes.Element):
@@ -286,7 +297,7 @@ class _AnyOption(dict[str, Callable[[str], str]]):
         return True
 
     def __missing__(self, name: str) -> Callable[[str], str]:
-        return directives.unchanged
+        return str
 
 
 class _UnknownDirective(Directive):

@@ -14,14 +14,14 @@ from bunko.runtime.package_errors import package_errors
 from bunko.text.labels import remove_hidden_chars
 
 _TAGS = frozenset(
-    "a abbr b blockquote br caption cite code col colgroup dd del details dfn div dl dt em figcaption figure h2 h3 h4 h5 h6"
-    " hr i ins kbd li mark ol p pre q rp rt ruby s samp small span strong sub summary sup table tbody td tfoot th thead"
-    " time tr u ul var wbr".split()
+    "a abbr b blockquote br caption cite code col colgroup dd del details dfn div dl dt em figcaption figure h2 h3 h4"
+    " h5 h6 hr i ins kbd li mark ol p pre q rp rt ruby s samp small span strong sub summary sup table tbody td tfoot th"
+    " thead time tr u ul var wbr".split()
 )
 # Their content is no text either.
 _DROPPED_TAGS = frozenset(
-    "script style template noscript noembed noframes iframe object embed svg math title textarea select xmp plaintext"
-    .split()
+    "script style template noscript noembed noframes iframe object embed svg math title textarea select xmp"
+    " plaintext".split()
 )
 # What only our own markup has: its values begin with a word that no author can know.
 _OWN_ATTRIBUTES = {"aria-label", "class", "id", "role", "tabindex", "data-line", "scope"}
@@ -48,6 +48,8 @@ def sanitise(html: str, word: str, resolve: Callable[[str], str | None]) -> Mark
             return value.removeprefix(word)
         if attribute == "href":
             return resolve(value)
+        if attribute == "rel":  # of every link
+            return value
         if attribute in ("colspan", "rowspan"):
             return value if _SMALL_NUMBER.fullmatch(value) and int(value) <= _MAX_SPAN else None
         if attribute == "start":

@@ -2,7 +2,7 @@
 import { element, t } from "./dom.js";
 import { fetchPart, say } from "./fragments.js";
 
-const MAX_LINES = 2400; // more are taken out at the other end
+const MAX_LINES = 2000; // more are taken out at the other end
 const NEAR = "1200px";
 
 /**
