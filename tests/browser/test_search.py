@@ -288,9 +288,7 @@ def test_of_a_document_of_ten_megabytes_only_the_lines_around_the_screen_are_loa
     first, seen = first_visible_line(page), named.count()
     while seen < 1700:  # lines come in below, until the first ones are taken out
         page.locator("#panel .text").evaluate("(text) => text.scrollTo(0, text.scrollHeight)")
-        page.wait_for_function(
-            "(seen) => document.querySelectorAll('#panel .block [id^=L]').length > seen", arg=seen
-        )
+        page.wait_for_function("(seen) => document.querySelectorAll('#panel .block [id^=L]').length > seen", arg=seen)
         seen = named.count()
     for _ in range(3):
         last = named.last.get_attribute("id")

@@ -73,7 +73,18 @@ def test_a_hostile_document_becomes_harmless_text(access: LibraryAccess, name: s
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", page.text)
     for tag, attributes in page.elements:
         assert tag in _TAGS
-        assert set(attributes) <= {"aria-label", "class", "data-line", "href", "id", "rel", "role", "start", "tabindex", "target"}
+        assert set(attributes) <= {
+            "aria-label",
+            "class",
+            "data-line",
+            "href",
+            "id",
+            "rel",
+            "role",
+            "start",
+            "tabindex",
+            "target",
+        }
         assert set((attributes.get("class") or "").split()) <= _CLASSES
         assert re.fullmatch(r"L\d+", attributes.get("id") or "L1")
         assert attributes.get("role") in (None, "region")

@@ -291,7 +291,7 @@ def _choose_part(lines: list[str], hit: tuple[int, int] | None, wanted: tuple[in
     """Return which lines are shown: those that are wanted, else those around the hit; the end is not included."""
     count = len(lines)
     if wanted is not None:
-        start = min(max(wanted[0], 0), count - 1)
+        start = min(max(wanted[0], 0), count - 1) if wanted[1] >= 0 or count > _PART_LINES else 0
         end = min(wanted[1] + 1, count) if wanted[1] >= 0 else count
     else:
         start = max(min(hit[0] - _LINES_BEFORE_HIT, count - 1), 0) if hit else 0

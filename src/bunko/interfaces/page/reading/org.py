@@ -69,7 +69,7 @@ def _convert(
         elif index < drawer_end:
             continue
         elif _DRAWER.match(line) and (end := _find_drawer_end(lines, index)):
-            drawer_end = end
+            drawer_end = end + 1
         else:
             is_first = not index or not _FIXED.match(lines[index - 1])
             yield from ((text, number) for text in _plain_line(line, begins_fixed=is_first))

@@ -99,7 +99,7 @@ class Parts:
 
     def around(self, hit: tuple[int, int] | None) -> Part:
         """Return the part around a hit, or the first one."""
-        if hit is None or hit[0] <= self.body:
+        if hit is None or hit[0] <= self.body or self.after(self.body).end == len(self.lines):
             return self.after(self.body)
         line = min(hit[0], len(self.lines) - 1)
         start = self._best_border(max(line - _LINES_BEFORE_HIT, self.body), line)
@@ -118,7 +118,9 @@ class Parts:
         return self._part(start, end)
 
     def from_line(self, line: int) -> Part:
-        """Return the part that begins with the block of a line."""
+        """Return the part that begins with the block of a line; of a short document, all of it."""
+        if (whole := self.after(self.body)).end == len(self.lines):
+            return whole
         line = min(max(line, self.body), len(self.lines) - 1)
         if self._border_rank(line) > 1:
             return self.after(line)

@@ -51,8 +51,8 @@ def is_prose(document: StoredDocument) -> bool:
     """Return whether people want to read a document, and not its source."""
     media_type = document.media_type
     if media_type == "text/plain":
-        name = document.uri.rpartition("/")[2].lower()
-        return name.endswith(_PLAIN_SUFFIXES) or "." not in name or document.lines.first > 0
+        name = document.uri.rpartition("/")[2].lower()  # an entry of a file has # in it
+        return "#" in name or "." not in name or name.endswith(_PLAIN_SUFFIXES)
     return media_type in _PROSE_TYPES or media_type.startswith(("application/", "message/"))
 
 

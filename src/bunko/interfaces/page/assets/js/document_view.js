@@ -52,6 +52,8 @@ export function scrollToHit(article) {
 function scrollToAnchor(article) {
   const line = /^#L(\d+)$/.exec(location.hash)?.[1];
   const place = line && !article.closest("#panel") ? findLine(article, Number(line)) : null;
+  // What stands above it is loaded later, so where the page was scrolled to before is somewhere else.
+  if (place) history.scrollRestoration = "manual";
   place?.scrollIntoView();
   return Boolean(place);
 }
