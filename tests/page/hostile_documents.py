@@ -54,13 +54,15 @@ PAYLOADS = {
     ),
     "svg-animation": HostileDocument(f"harmless <svg><animate onbegin='{_RUN}' attributeName=x dur=1s></svg>\n"),
     "mathml": HostileDocument(
-        f"harmless\n\n<math><mtext><table><mglyph><style><img src=x onerror='{_RUN}'></style></mglyph></table></mtext></math>\n"
+        f"harmless\n\n<math><mtext><table><mglyph><style><img src=x onerror='{_RUN}'></style></mglyph>"
+        "</table></mtext></math>\n"
     ),
     "mathml-annotation": HostileDocument(
         f"harmless <math><annotation-xml encoding='text/html'><svg onload='{_RUN}'></svg></annotation-xml></math>\n"
     ),
     "iframe": HostileDocument(
-        f"harmless\n\n<iframe src='javascript:{_CALL}' srcdoc='<script>{_RUN}</script>'></iframe>\n\n<frameset onload='{_RUN}'>\n"
+        f"harmless\n\n<iframe src='javascript:{_CALL}' srcdoc='<script>{_RUN}</script>'></iframe>\n\n"
+        f"<frameset onload='{_RUN}'>\n"
     ),
     "object": HostileDocument(
         "harmless\n\n<object data='//192.0.2.1/x'></object><embed src='//192.0.2.1/x'><applet code=x></applet>\n"
@@ -70,14 +72,16 @@ PAYLOADS = {
         "<picture><source srcset=//192.0.2.1/x></picture><input type=image src=//192.0.2.1/x>\n"
     ),
     "form": HostileDocument(
-        "<form action='//192.0.2.1/x'><input name=password autofocus><button formaction='//192.0.2.1/x'>harmless</button></form>\n"
+        "<form action='//192.0.2.1/x'><input name=password autofocus><button formaction='//192.0.2.1/x'>"
+        "harmless</button></form>\n"
     ),
     "refresh": HostileDocument("harmless\n\n<meta http-equiv=refresh content='0;url=//192.0.2.1/'>\n"),
     "base": HostileDocument(
         "harmless\n\n<base href='//192.0.2.1/'><link rel=stylesheet href=//192.0.2.1/x.css>\n\n[x](y.md)\n"
     ),
     "clobbering": HostileDocument(
-        "<p id=document class=whole-link>harmless</p>\n<a id=panel name=body href=#L1>x</a><form id=search name=location></form>\n"
+        "<p id=document class=whole-link>harmless</p>\n<a id=panel name=body href=#L1>x</a><form id=search "
+        "name=location></form>\n"
     ),
     "our-names": HostileDocument(
         "<p id=L99 class='hit' data-line=7 role=dialog tabindex=9 aria-label=x>harmless</p>\n"
@@ -119,7 +123,8 @@ PAYLOADS = {
     "reference-bomb": HostileDocument("harmless\n\n" + "[a]" * 5000 + "\n\n" + "[a]: b\n" * 3000),
     "page": HostileDocument(f"harmless <script>{_RUN}</script> [b](javascript:{_CALL}) <img src=x>\n", media_type=HTML),
     "mail": HostileDocument(
-        f"Subject: <script>{_RUN}</script>\nFrom: <a@example.com> [x](javascript:{_CALL})\n\nharmless <img src=x onerror={_CALL}>\n",
+        f"Subject: <script>{_RUN}</script>\nFrom: <a@example.com> [x](javascript:{_CALL})\n\nharmless <img "
+        f"src=x onerror={_CALL}>\n",
         media_type=MAIL,
     ),
     "rst-raw": HostileDocument(f"harmless\n\n.. raw:: html\n\n   <script>{_RUN}</script>\n", media_type=RST),
@@ -147,17 +152,20 @@ PAYLOADS = {
         ".. |a| replace:: " + "x" * 5000 + "\n\nharmless " + "|a| " * 5000 + "\n", media_type=RST
     ),
     "rst-roles": HostileDocument(
-        f".. default-role:: raw\n.. role:: emphasis(raw)\n   :format: html\n\n`<script>{_RUN}</script>` :emphasis:`harmless`\n",
+        f".. default-role:: raw\n.. role:: emphasis(raw)\n   :format: html\n\n`<script>{_RUN}</script>` "
+        ":emphasis:`harmless`\n",
         media_type=RST,
     ),
     "rst-nesting": HostileDocument("".join(" " * depth + "harmless\n\n" for depth in range(200)), media_type=RST),
     "org-include": HostileDocument('harmless\n\n#+INCLUDE: "/etc/passwd"\n#+SETUPFILE: /etc/passwd\n', media_type=ORG),
     "org-export": HostileDocument(
-        f"harmless\n\n#+BEGIN_EXPORT html\n<script>{_RUN}</script>\n#+END_EXPORT\n\n#+HTML: <script>{_RUN}</script>\n@@html:<b>@@\n",
+        f"harmless\n\n#+BEGIN_EXPORT html\n<script>{_RUN}</script>\n#+END_EXPORT\n\n#+HTML: <script>"
+        f"{_RUN}</script>\n@@html:<b>@@\n",
         media_type=ORG,
     ),
     "org-links": HostileDocument(
-        f'[[javascript:{_CALL}][harmless]] [[elisp:(shell-command "x")][b]] [[data:text/html,x]] [[//192.0.2.1/x.png]]\n',
+        f'[[javascript:{_CALL}][harmless]] [[elisp:(shell-command "x")][b]] [[data:text/html,x]] '
+        "[[//192.0.2.1/x.png]]\n",
         media_type=ORG,
     ),
     "org-source": HostileDocument(

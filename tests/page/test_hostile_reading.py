@@ -20,9 +20,11 @@ from bunko.types.access import ALL_RIGHTS, Caller
 from tests.page.hostile_documents import LARGE, PAYLOADS, as_text
 
 _TAGS = set(
-    "a b blockquote br cite code col dd div dl dt em h2 h3 h4 h5 h6 hr i li mark ol p pre s span strong sub sup table tbody"
+    "a b blockquote br cite code col dd div dl dt em h2 h3 h4 h5 h6 hr i li mark ol p pre s span strong "
+    "sub sup table tbody"
     " td th thead tr ul".split()
 )
+_ATTRIBUTES = set("aria-label class data-line href id rel role start tabindex target".split())
 _CLASSES = set("callout callout-title cell hit image plain table tight center left right".split())
 _PARTS = re.compile(r"root:|127\.0\.0\.1|localhost")
 
@@ -73,18 +75,7 @@ def test_a_hostile_document_becomes_harmless_text(access: LibraryAccess, name: s
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", page.text)
     for tag, attributes in page.elements:
         assert tag in _TAGS
-        assert set(attributes) <= {
-            "aria-label",
-            "class",
-            "data-line",
-            "href",
-            "id",
-            "rel",
-            "role",
-            "start",
-            "tabindex",
-            "target",
-        }
+        assert set(attributes) <= _ATTRIBUTES
         assert set((attributes.get("class") or "").split()) <= _CLASSES
         assert re.fullmatch(r"L\d+", attributes.get("id") or "L1")
         assert attributes.get("role") in (None, "region")

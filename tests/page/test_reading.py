@@ -1,4 +1,4 @@
-"""Documents as people read them: each format by its own structure, in parts that fit together, with links between them."""
+"""Documents as people read them: each format by its own structure, in parts that fit together, with their links."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from html import unescape
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -144,7 +145,7 @@ def test_parts_follow_each_other_and_begin_where_blocks_begin(read: Read) -> Non
     table = "| h |\n|---|\n" + "".join(f"| cell {number} |\n" for number in range(500))
     text = f"# A\n\n{code}\n## B\n\n{table}\n## C\n\n" + "- item\n" * 500 + "\n## D\n\nthe end\n"
     parts = all_parts(read, text)
-    assert all(after["first"] == before["last"] + 1 for before, after in zip(parts, parts[1:], strict=False))
+    assert all(after["first"] == before["last"] + 1 for before, after in pairwise(parts))
     assert parts[-1]["last"] == text.count("\n")
     for part in parts:
         shown = html(part)
@@ -178,8 +179,10 @@ def test_a_megabyte_is_shown_within_a_second(read: Read, hit: str) -> None:
 
 def test_org_is_read_by_its_own_structure(read: Read) -> None:
     text = (
-        "#+TITLE: x\n* TODO Plan :tag:\n:PROPERTIES:\n:ID: a\n:END:\nSome *bold*, /italic/, =code= and [[https://example.com/][a site]].\n"
-        "- [ ] open\n- term :: what it means\n#+BEGIN_SRC python\nx = *1*\n#+END_SRC\n#+BEGIN_QUOTE\nsaid\n#+END_QUOTE\n"
+        "#+TITLE: x\n* TODO Plan :tag:\n:PROPERTIES:\n:ID: a\n:END:\nSome *bold*, /italic/, =code= and "
+        "[[https://example.com/][a site]].\n"
+        "- [ ] open\n- term :: what it means\n#+BEGIN_SRC python\nx = *1*\n#+END_SRC\n#+BEGIN_QUOTE\nsaid\n"
+        "#+END_QUOTE\n"
         "| a | b |\n|---+---|\n| 1 | 2 |\n"
     )
     shown = html(read(text, "text/org", uri="a.org"))
@@ -189,7 +192,7 @@ def test_org_is_read_by_its_own_structure(read: Read) -> None:
     assert '<li id="L7">☐ open</li>' in shown
     assert "<strong>term</strong> what it means" in shown
     assert '<pre><code><span id="L10">x = *1*</span></code></pre>' in shown
-    assert '<p id="L13">said</p>\n</blockquote>' in shown
+    assert '<blockquote id="L13">\n<p>said</p>' in shown
     assert "<th>a</th>" in shown
     assert 'id="L17">\n<td>1</td>' in shown
     assert "PROPERTIES" not in shown
@@ -197,15 +200,18 @@ def test_org_is_read_by_its_own_structure(read: Read) -> None:
 
 def test_restructured_text_is_read_by_its_own_structure(read: Read) -> None:
     text = (
-        "Title\n=====\n\nSee :class:`~a.b.Name` and :ref:`the rest <rest>`.\n\n.. note:: Take care\n\n.. versionadded:: 1.2\n   Something.\n\n"
-        "Code::\n\n   x = 1\n\n==  ==\na   b\n==  ==\n1   2\n==  ==\n\n.. unknown:: arg\n   :opt: 1\n\n   *content*\n\n.. _rest:\n\nRest\n----\n\nEnd\n"
+        "Title\n=====\n\nSee :class:`~a.b.Name` and :ref:`the rest <rest>`.\n\n.. note:: Take care\n\n.. "
+        "versionadded:: 1.2\n   Something.\n\n"
+        "Code::\n\n   x = 1\n\n==  ==\na   b\n==  ==\n1   2\n==  ==\n\n.. unknown:: arg\n   :opt: 1\n\n   "
+        "*content*\n\n.. _rest:\n\nRest\n----\n\nEnd\n"
     )
     shown = html(read(text, "text/x-rst", uri="a.rst", hit="L24"))
     assert '<h2 id="L1">Title</h2>' in shown
     assert "<code>Name</code>" in shown
     assert '<a href="/documents/docs/a.rst?section=rest"' in shown
     assert "Take care" in shown
-    assert "<strong>versionadded 1.2 Something.</strong>" in shown.replace("\n", " ") or "Something." in shown
+    assert "<strong>versionadded</strong> 1.2\n" in shown
+    assert "Something." in shown
     assert '<span id="L13">x = 1</span>' in shown
     assert '<p id="L18">1</p>' in shown
     assert (

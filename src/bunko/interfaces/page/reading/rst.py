@@ -310,7 +310,8 @@ class _UnknownDirective(Directive):
             return self._entries()
         box = _Unknown()
         box.line = self.lineno
-        title = nodes.paragraph("", "", nodes.strong("", " ".join([self.name, *self.arguments])))
+        arguments, _ = self.state.inline_text(" ".join(self.arguments), self.lineno)
+        title = nodes.paragraph("", "", nodes.strong("", self.name), nodes.Text(" "), *arguments)
         title.line = self.lineno
         box += title
         self.state.nested_parse(self.content, self.content_offset, box)
