@@ -79,6 +79,21 @@ def test_what_was_found_is_marked_where_it_stands(read: Read) -> None:
     assert "<mark>needle</mark></span></code>" in shown
 
 
+def test_footnotes_boxes_images_and_marks_of_site_generators(read: Read) -> None:
+    shown = html(
+        read(
+            "text[^1] {{< new >}}`{{< kept >}}`\n\n[^1]: A footnote.\n\n::: tip Look\n![a bridge](x.png)\n:::\n\n"
+            "> [!NOTE]\n> Careful\n\n<img src='x.png' alt='a tower'>\n"
+        )
+    )
+    assert '<p id="L1">text<sup>1</sup> <code>{{&lt; kept &gt;}}</code></p>' in shown
+    assert '<p id="L3"><sup>1</sup>A footnote.</p>' in shown
+    assert '<div class="callout"><p class="callout-title" id="L5">Look</p>' in shown
+    assert '<span class="image">a bridge</span>' in shown
+    assert "<strong>Note</strong>" in shown
+    assert "a tower" in shown
+
+
 def test_japanese_lines_are_joined_without_a_blank(read: Read) -> None:
     assert "鏡は<span" in html(read("望遠鏡の鏡は\n柔らかい布で磨く。\n"))
 

@@ -38,7 +38,7 @@ class Link(NamedTuple):
     is_external: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Links:
     """Resolves the links of one document."""
 
@@ -46,6 +46,7 @@ class Links:
     tool: Tool
     uri: str
     headings: Sequence[DocumentHeading]
+    _documents: dict[str, list[str]] | None = None  # by the last name of their paths
 
     def resolve(self, href: str) -> Link | None:
         """Return where an address leads; None if it is nothing that may be followed, or no document is there."""
@@ -115,7 +116,9 @@ class Links:
         return min(exact, key=lambda uri: (not uri.lower().endswith(suffix), uri.count("/"), uri), default="")
 
     def _names(self) -> dict[str, list[str]]:
-        """Return the documents of the tool by the last name of their paths, found once for each state of the tool."""
+        """Return the documents of the tool by the last name of their paths, found once for each state of the library."""
+        if self._documents is not None:
+            return self._documents
         key = str(self.library.paths), self.tool.id, self.library.generation()
         names = _cached_names.get(key)
         if names is None:
@@ -125,6 +128,7 @@ class Links:
             if len(_cached_names) >= _MAX_CACHED:
                 _cached_names.clear()
             _cached_names[key] = names
+        self._documents = names
         return names
 
     def _uris(self) -> Iterable[str]:

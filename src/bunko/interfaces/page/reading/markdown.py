@@ -33,6 +33,7 @@ _MAX_NESTING = 60
 _CALLOUT = re.compile(r":{3,}[ \t]*([\w-]*)[ \t]*(.*)")
 _CALLOUT_MARKS = re.compile(r"\{[^{}]*\}|[\[\]]")
 _ALERT = re.compile(r"\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*", re.IGNORECASE)
+_FOOTNOTE = re.compile(r"\[\^([^\]\s]{1,40})\](?::[ \t]+)?")
 _MAX_WIKI_LINK_CHARS = 1000
 _BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 _JAPANESE = re.compile(f"[{JAPANESE_CHARS}。、！？「」（）]")
@@ -81,6 +82,7 @@ def _parser(syntax: Syntax) -> MarkdownIt:
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     if syntax.off:
         parser.disable(list(syntax.off))
+    parser.inline.ruler.after("link", "footnote", _footnote)
     if syntax.has_wiki_links:
         parser.inline.ruler.before("link", "wiki_link", _wiki_link)
     if syntax.has_site_marks:
@@ -106,6 +108,18 @@ def _alert(state: StateInline, silent: bool) -> bool:
         state.push("strong_open", "strong", 1)
         state.push("text", "", 0).content = mark[1].capitalize()
         state.push("strong_close", "strong", -1)
+    state.pos = mark.end()
+    return True
+
+
+def _footnote(state: StateInline, silent: bool) -> bool:
+    """Write the mark of a footnote, in the text and in front of the footnote, as a raised one."""
+    if state.src[state.pos] != "[" or not (mark := _FOOTNOTE.match(state.src, state.pos)):
+        return False
+    if not silent:
+        state.push("footnote_open", "sup", 1)
+        state.push("text", "", 0).content = mark[1]
+        state.push("footnote_close", "sup", -1)
     state.pos = mark.end()
     return True
 
