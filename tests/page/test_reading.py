@@ -223,7 +223,7 @@ def test_restructured_text_is_read_by_its_own_structure(read: Read) -> None:
     shown = html(read(text, "text/x-rst", uri="a.rst", hit="L24"))
     assert '<h2 id="L1">Title</h2>' in shown
     assert "<code>Name</code>" in shown
-    assert '<a href="/documents/docs/a.rst?section=rest"' in shown
+    assert '<a data-line="28" href="/documents/docs/a.rst?section=rest"' in shown
     assert "Take care" in shown
     assert "<strong>versionadded</strong> 1.2\n" in shown
     assert "Something." in shown

@@ -116,7 +116,7 @@ class Links:
         return min(exact, key=lambda uri: (not uri.lower().endswith(suffix), uri.count("/"), uri), default="")
 
     def _names(self) -> dict[str, list[str]]:
-        """Return the documents of the tool by the last name of their paths, found once for each state of the library."""
+        """Return the documents of the tool by the last name of their paths, until one changes."""
         if self._documents is not None:
             return self._documents
         key = str(self.library.paths), self.tool.id, self.library.generation()

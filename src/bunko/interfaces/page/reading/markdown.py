@@ -210,7 +210,7 @@ def _annotate(tokens: list[Token], frame: _Frame) -> None:
         if token.type in ("heading_open", "paragraph_open", "tr_open", "list_item_open", "blockquote_open") and (
             not token.hidden and (name := frame.marking.name(first))
         ):
-            token.attrSet("id", name)
+            token.attrSet("id", frame.marking.word + name)
         if token.type == "inline":
             _annotate_inline(token, first, frame)
             opening, closing = tokens[index - 1], tokens[index + 1] if index + 1 < len(tokens) else None
@@ -281,9 +281,9 @@ class _Renderer(RendererHTML):
         """Return the beginning of a row; in a sheet with its number."""
         row = self.renderToken(tokens, idx, options, env)
         if cell := _first_cell(tokens[idx], env["frame"]):
-            word, tag = env["frame"].marking.word, "td" if tokens[idx - 1].type == "thead_open" else "th"
-            scope = f' scope="{word}row"' if tag == "th" else ""
-            row += f'<{tag} class="{word}cell"{scope}>{cell[0]}</{tag}>'
+            is_header = tokens[idx - 1].type == "thead_open"
+            element, scope = ("td", "") if is_header else ("th", "row")
+            row += f"{env['frame'].marking.tag(element, css='cell', scope=scope)}{cell[0]}</{element}>"
         return row
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
@@ -294,7 +294,7 @@ class _Renderer(RendererHTML):
         start = max(index for index in range(idx) if tokens[index].type == "tr_open")
         if cell := _first_cell(tokens[start], env["frame"]):
             place = sum(token.type == "th_open" for token in tokens[start:idx])
-            header += f'<span class="{env["frame"].marking.word}cell">{column_name(cell[1] + place)}</span> '
+            header += f"{env['frame'].marking.tag('span', css='cell')}{column_name(cell[1] + place)}</span> "
         return header
 
     def code_inline(
@@ -313,7 +313,7 @@ class _Renderer(RendererHTML):
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         description = self.renderInlineAsText(tokens[idx].children, options, env).strip()
-        return f'<span class="{env["frame"].marking.word}image">{escape(description)}</span>' if description else ""
+        return f"{env['frame'].marking.tag('span', css='image')}{escape(description)}</span>" if description else ""
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         return self.renderToken(tokens, idx, options, env)
@@ -337,8 +337,7 @@ class _Renderer(RendererHTML):
         if is_comment or not token.map:
             return html
         if frame.marking.is_hit(first, last):
-            name = frame.marking.name(first)
-            return f'<span class="{frame.marking.word}hit"{f""" id="{name}" """ if name else ""}></span>{html}'
+            return f"{frame.marking.tag('span', id=frame.marking.name(first), css='hit')}</span>{html}"
         return f"{frame.marking.anchor(first)}{html}"
 
     def html_inline(
@@ -349,13 +348,10 @@ class _Renderer(RendererHTML):
         return "" if frame.drops_tags else author_markup(html)
 
     def callout(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-        return f'<div class="{env["frame"].marking.word}callout">' if tokens[idx].meta["opens"] else "</div>"
+        return env["frame"].marking.tag("div", css="callout") if tokens[idx].meta["opens"] else "</div>"
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-        frame = env["frame"]
-        label = escape(frame.text.table_label)
-        word = frame.marking.word
-        return f'<div class="{word}table" tabindex="{word}0" role="{word}region" aria-label="{word}{label}"><table>\n'
+        return str(env["frame"].marking.table(env["frame"].text.table_label))
 
     def table_close(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]

@@ -12,6 +12,8 @@ from bunko.interfaces.page.results import mark_terms
 from bunko.text.snippets import SnippetTerms
 from bunko.types import LineSpan
 
+_ATTRIBUTES = {"css": "class", "label": "aria-label", "data_line": "data-line"}
+
 
 @dataclass(slots=True)
 class Marking:
@@ -36,17 +38,30 @@ class Marking:
         return is_hit
 
     def name(self, line: int) -> str:
-        """Return the name of a line as an attribute; "" if it has been given to something."""
+        """Return the name of a line; "" if it has been given to something."""
         number = self.span.file_line(line + 1)
         if line < 0 or number in self._named:
             return ""
         self._named.add(number)
-        return f"{self.word}L{number}"
+        return f"L{number}"
+
+    def tag(self, element: str, **attributes: str) -> str:
+        """Return the tag that begins an element, with attributes of our own that are not empty; `css` is its class."""
+        written = "".join(
+            f' {_ATTRIBUTES.get(name, name)}="{self.word}{escape(value)}"'
+            for name, value in attributes.items()
+            if value
+        )
+        return f"<{element}{written}>"
 
     def anchor(self, line: int) -> str:
         """Return an empty element with the name of a line."""
         name = self.name(line)
-        return f'<span id="{name}"></span>' if name else ""
+        return self.tag("span", id=name) + "</span>" if name else ""
+
+    def table(self, label: str) -> str:
+        """Return the beginning of a table in a box that scrolls."""
+        return self.tag("div", css="table", tabindex="0", role="region", label=label) + "<table>\n"
 
     def text(self, text: str, *, is_hit: bool) -> Markup:
         """Return text as markup; in the hit, with the terms of the query marked."""
@@ -62,9 +77,6 @@ class Marking:
         parts = []
         for text, number in zip(lines, numbers, strict=True):
             is_hit = self.is_hit(number)
-            name = self.name(number)
-            attributes = f' id="{name}"' if name else ""
-            attributes += f' class="{self.word}hit"' if is_hit else ""
-            content = self.text(text, is_hit=is_hit)
-            parts.append(f"<span{attributes}>{content}</span>" if attributes else str(content))
+            tag = self.tag("span", id=self.name(number), css="hit" if is_hit else "")
+            parts.append(f"{tag}{self.text(text, is_hit=is_hit)}</span>")
         return f"<pre><code>{chr(10).join(parts)}</code></pre>\n"

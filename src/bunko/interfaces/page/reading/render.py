@@ -178,7 +178,8 @@ def _render_plain(lines: list[str], numbers: list[int], marking: Marking, *, is_
                 marking.anchor(numbers[line]) + str(marking.text(lines[line], is_hit=marking.is_hit(numbers[line])))
                 for line in block
             )
-            css = "plain hit" if marking.is_hit(numbers[block[0]], numbers[block[-1]]) else "plain"
-            html.append(f'<p class="{marking.word}{css}">{chr(10).join(written)}</p>')
+            is_hit = marking.is_hit(numbers[block[0]], numbers[block[-1]])
+            tag = marking.tag("p", css=" ".join(["plain", "hit"][: 1 + is_hit]))
+            html.append(f"{tag}{chr(10).join(written)}</p>")
             block = []
     return sanitise("\n".join(html), marking.word, lambda _: None)

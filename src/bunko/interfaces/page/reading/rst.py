@@ -105,23 +105,19 @@ class _Writer:
         name = node.__class__.__name__
         if isinstance(node, nodes.image):
             if alt := str(node.get("alt", "")):
-                self.parts.append(f'<span class="{self.marking.word}image">{escape(alt)}</span>')
+                self.parts.append(f"{self.marking.tag('span', css='image')}{escape(alt)}</span>")
         elif isinstance(node, nodes.transition):
             self.parts.append("<hr>\n")
         elif isinstance(node, nodes.table):
-            word = self.marking.word
-            self.parts.append(
-                f'<div class="{word}table" tabindex="{word}0" role="{word}region"'
-                f' aria-label="{word}{escape(self.table_label)}"><table>\n'
-            )
+            self.parts.append(self.marking.table(self.table_label))
             self._children(node, line)
             self.parts.append("</table></div>\n")
         elif isinstance(node, nodes.title | nodes.subtitle):
             self._wrap("h6" if isinstance(node.parent, nodes.section) else "p", node, line, "callout-title")
         elif isinstance(node, nodes.Admonition | _Unknown):
-            self.parts.append(f'<div class="{self.marking.word}callout">')
+            self.parts.append(self.marking.tag("div", css="callout"))
             if not isinstance(node, nodes.admonition | _Unknown):
-                self.parts.append(f'<p class="{self.marking.word}callout-title">{name.capitalize()}</p>')
+                self.parts.append(f"{self.marking.tag('p', css='callout-title')}{name.capitalize()}</p>")
             self._children(node, line)
             self.parts.append("</div>\n")
         elif isinstance(node, nodes.option_group):
@@ -138,10 +134,8 @@ class _Writer:
             number = self._number(line)
             is_hit = self.marking.is_hit(number, self._number(line + str(node.rawsource or "").count("\n")))
             self._open(tag, number, is_hit=is_hit)
-        elif css:
-            self.parts.append(f'<{tag} class="{self.marking.word}{css}">')
         else:
-            self.parts.append(f"<{tag}>")
+            self.parts.append(self.marking.tag(tag, css=css))
         self._children(node, line, in_header=tag == "thead" or (tag == "tr" and isinstance(node.parent, nodes.thead)))
         self.parts.append(f"</{tag}>\n" if isinstance(node, nodes.Body | nodes.Part) else f"</{tag}>")
 
@@ -152,10 +146,7 @@ class _Writer:
                 line += child.astext().count("\n")
 
     def _open(self, tag: str, number: int, *, is_hit: bool) -> None:
-        name = self.marking.name(number)
-        self.parts.append(
-            f"<{tag}" + (f' id="{name}"' if name else "") + (f' class="{self.marking.word}hit"' if is_hit else "") + ">"
-        )
+        self.parts.append(self.marking.tag(tag, id=self.marking.name(number), css="hit" if is_hit else ""))
 
     def _text(self, text: str, line: int) -> None:
         for index, part in enumerate(text.split("\n")):
@@ -169,10 +160,9 @@ class _Writer:
         link = self.links.resolve(str(href)) if href else self._section(str(node.get("refname", "")))
         if link is not None:
             self.addresses.add(link.address)
-            target = f' target="{self.marking.word}_blank"' if link.is_external else ""
-            if link.line >= 0:
-                target += f' data-line="{self.marking.word}{self.marking.span.file_line(link.line + 1)}"'
-            self.parts.append(f'<a href="{escape(link.address)}"{target}>')
+            number = str(self.marking.span.file_line(link.line + 1)) if link.line >= 0 else ""
+            tag = self.marking.tag("a", target="_blank" if link.is_external else "", data_line=number)
+            self.parts += [tag.removesuffix(">"), ' href="', str(escape(link.address)), '">']
         self._children(node, line)
         self.parts.append("</a>" if link is not None else "")
 
