@@ -83,14 +83,19 @@ def test_footnotes_boxes_images_and_marks_of_site_generators(read: Read) -> None
     shown = html(
         read(
             "text[^1] {{< new >}}`{{< kept >}}`\n\n[^1]: A footnote.\n\n::: tip Look\n![a bridge](x.png)\n:::\n\n"
-            "> [!NOTE]\n> Careful\n\n<img src='x.png' alt='a tower'>\n"
+            "/// note | Mind\nthe gap\n///\n\n> [!NOTE]\n> Careful\n\n{* ../x.py hl[1] *}\n\n"
+            "<img src='x.png' alt='a tower'>\n"
         )
     )
     assert '<p id="L1">text<sup>1</sup> <code>{{&lt; kept &gt;}}</code></p>' in shown
     assert '<p id="L3"><sup>1</sup>A footnote.</p>' in shown
     assert '<div class="callout"><p class="callout-title" id="L5">Look</p>' in shown
     assert '<span class="image">a bridge</span>' in shown
+    assert re.search(
+        r'<div class="callout"><p class="callout-title" id="L9">Mind</p>\n<p id="L10">the gap</p>\n</div>', shown
+    )
     assert "<strong>Note</strong>" in shown
+    assert "x.py" not in shown
     assert "a tower" in shown
 
 

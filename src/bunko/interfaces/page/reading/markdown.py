@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Quotes and lists inside each other; what is deeper is left out.
 _MAX_NESTING = 60
-_CALLOUT = re.compile(r":{3,}[ \t]*([\w-]*)[ \t]*(.*)")
+_CALLOUT = re.compile(r"(?::{3,}[ \t]*([\w-]*)|/{3,}(?:[ \t]+([\w-]+)(?=[ \t]*(?:\||\Z)))?)[ \t]*\|?[ \t]*(.*)")
 _CALLOUT_MARKS = re.compile(r"\{[^{}]*\}|[\[\]]")
 _ALERT = re.compile(r"\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\[\^([^\]\s]{1,40})\](?::[ \t]+)?")
@@ -148,14 +148,16 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
 
 
 def _callout(state: StateBlock, first: int, last: int, silent: bool) -> bool:
-    """Write ::: tip Title and ::: as the borders of a box."""
+    """Write ::: tip Title and :::, or /// tip | Title and ///, as the borders of a box."""
     start = state.bMarks[first] + state.tShift[first]
-    if state.is_code_block(first) or not state.src.startswith(":::", start):
+    if state.is_code_block(first) or not state.src.startswith((":::", "///"), start):
+        return False
+    match = _CALLOUT.fullmatch(state.src[start : state.eMarks[first]].rstrip())
+    if match is None or (state.src[start] == "/" and match[3] and not match[2]):
         return False
     if silent:
         return True
-    match = _CALLOUT.match(state.src, start, state.eMarks[first])
-    name, rest = (match[1], match[2]) if match else ("", "")
+    name, rest = match[1] or match[2] or "", match[3]
     title = _CALLOUT_MARKS.sub("", rest).strip() or name.capitalize()
     state.push("callout", "div", 0).meta = {"opens": bool(title)}
     if title:
