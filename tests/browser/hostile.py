@@ -13,6 +13,7 @@ from bunko.evaluation.report_store import ReportStore
 from bunko.types import Text
 from tests.browser.reports import evaluation_report, sweep_report
 from tests.browser.sample import open_sample
+from tests.page.hostile_documents import LARGE, PAYLOADS, as_text
 
 LONG_LINE_CHARS = 5_000_000
 LARGE_BYTES = 10_000_000
@@ -44,7 +45,7 @@ ADDRESSES = {
 }
 # Links that lead out of the folder, which the library lists as failures.
 UNREADABLE = (f"failed {_MARKUP.replace('/', '')}.md", f"failed {RIGHT_TO_LEFT}dm.md")
-TOOL, ADDRESS_TOOL, LARGE_TOOL = "hostile", "addresses", "large"
+TOOL, ADDRESS_TOOL, LARGE_TOOL, READ_TOOL = "hostile", "addresses", "large", "read"
 
 
 def build_hostile_library(folder: Path) -> Path:
@@ -73,6 +74,9 @@ def build_hostile_library(folder: Path) -> Path:
                 for address, word in ADDRESSES.items()
             },
         )
+        (folder / "read").mkdir()
+        tool = library.add(folder / "read", name=READ_TOOL, description="Read as what they are.")
+        library.replace_texts(tool, {name: as_text(document) for name, document in (PAYLOADS | LARGE).items()})
         for query in (_MARKUP, _QUOTES, _BIDI):
             library.store.cache.log_search(query, TOOL, "2026-03-01", limit=100)
     _keep_reports(folder / "library")

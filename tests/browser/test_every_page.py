@@ -25,6 +25,7 @@ PAGES = {
     "ranking": ("/?q=京都&tool=travel&tuning=true&k1=0.2&vector_weight=0.9", "/"),
     "beside": ("/?q=京都&open=travel/京都.md&hit=L3-L5", "/"),
     "document": ("/documents/travel/京都.md?hit=L3-L5&q=京都", "/documents/{tool}/{path:path}"),
+    "document-source": ("/documents/travel/京都.md?hit=L3-L5&q=京都&view=source", "/documents/{tool}/{path:path}"),
     "ask": ("/ask?q=京都ではどこに泊まりましたか？", "/ask"),
     "library": ("/library", "/library"),
     "library-tool": ("/library?tool=travel", "/library"),

@@ -13,6 +13,7 @@ from tests.browser.hostile import (
     BIDI_CHARS,
     DOCUMENTS,
     LARGE_TOOL,
+    READ_TOOL,
     TOOL,
     UNREADABLE,
     assert_harmless,
@@ -21,6 +22,7 @@ from tests.browser.hostile import (
 )
 from tests.browser.opener import PageOpener
 from tests.browser.served import ServedPage, serve_page
+from tests.page.hostile_documents import LARGE, PAYLOADS
 
 _WORDS = [*(word for word, _ in DOCUMENTS.values()), *ADDRESSES.values()]
 
@@ -53,12 +55,41 @@ def test_a_hostile_document_is_found_and_shown_as_text(open_hostile: PageOpener,
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_a_hostile_document_is_read_as_text(open_hostile: PageOpener, name: str) -> None:
-    page = open_hostile(document_path(TOOL, name))
+def test_the_source_of_a_hostile_document_is_text(open_hostile: PageOpener, name: str) -> None:
+    page = open_hostile(f"{document_path(TOOL, name)}?view=source")
     word, text = DOCUMENTS[name]
     # Each character is there to be read, except those that turn the direction of writing.
     assert f"{word} {BIDI_CHARS.sub('', text)}" in BIDI_CHARS.sub("", page.locator("main").inner_text())
     assert_harmless(page)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_hostile_document_is_read_without_harm(open_hostile: PageOpener, name: str) -> None:
+    page = open_hostile(document_path(TOOL, name))
+    assert DOCUMENTS[name][0] in page.locator(".text.read").inner_text()
+    assert_harmless(page)
+
+
+def test_what_hostile_documents_contain_neither_runs_nor_loads_anything(open_hostile: PageOpener) -> None:
+    page = open_hostile.open_blank()
+    for name, document in PAYLOADS.items():
+        page.goto(open_hostile.address + document_path(READ_TOOL, name))
+        open_hostile.settle(page)
+        assert document.read in page.locator(".text.read").inner_text(), name
+        assert page.evaluate("document.getElementById('document').localName") == "article", name
+        assert page.evaluate("document.body.localName + location.pathname") == f"body{document_path(READ_TOOL, name)}"
+        page.mouse.move(400, 300)
+        for link in page.locator(".text.read a:not([href^='http'])").all():
+            link.focus()
+        assert_harmless(page)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_too_much_of_something_does_not_stop_a_browser(open_hostile: PageOpener, name: str) -> None:
+    page = open_hostile(document_path(READ_TOOL, name), width="phone")
+    assert LARGE[name].read in page.locator(".text.read").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate("document.querySelectorAll('*').length") < 80_000
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

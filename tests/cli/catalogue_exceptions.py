@@ -73,6 +73,7 @@ NOT_SENTENCES = re.compile(
 
 LEFT_OUT_TEXTS = frozenset(
     (
+        "noreferrer noopener",  # of a link
         # compared with what other programs say
         "allocate memory", "already exists", "bad repetition operator", "Could not decode to UTF-8",
         "duplicate column name", "invalid escape sequence", "invalid perl operator", "invalid repetition size",

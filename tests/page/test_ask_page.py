@@ -18,7 +18,7 @@ def test_without_a_model_sentences_are_quoted_with_their_sources(browser: TestCl
     address = unescape(re.findall(r'<li id="source-\d+" value="\d+">\s*<h3><a href="([^"]*)"', text)[0])
     document = browser.get(address)
     assert document.status_code == 200
-    assert 'class="line hit"' in document.text
+    assert 'class="hit"' in document.text
 
 
 def test_a_question_that_nothing_answers_is_not_answered(visit: Visitor) -> None:

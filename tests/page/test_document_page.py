@@ -18,8 +18,8 @@ def line_numbers(text: str) -> list[int]:
     return [int(number) for number in re.findall(r' id="L(\d+)"', text)]
 
 
-def test_a_document_has_its_title_its_lines_and_its_outline(browser: TestClient) -> None:
-    reply = browser.get("/documents/docs/guide/望遠鏡.md")
+def test_the_source_of_a_document_has_its_title_its_lines_and_its_outline(browser: TestClient) -> None:
+    reply = browser.get("/documents/docs/guide/望遠鏡.md?view=source")
     assert reply.status_code == 200
     assert "<title>望遠鏡 · bunko</title>" in reply.text
     assert line_numbers(reply.text) == list(range(1, 14))
@@ -35,7 +35,7 @@ def test_a_large_document_is_shown_in_parts_that_lead_to_each_other(
 ) -> None:
     (docs / "large.txt").write_text("\n".join(f"line {number}" for number in range(1, 5001)), "utf-8")
     library.reindex()
-    around = browser.get("/documents/docs/large.txt?hit=L3000").text
+    around = browser.get("/documents/docs/large.txt?hit=L3000&view=source").text
     numbers = line_numbers(around)
     assert len(numbers) == 300
     assert 3000 in numbers
@@ -43,7 +43,7 @@ def test_a_large_document_is_shown_in_parts_that_lead_to_each_other(
     after = unescape(re.findall(r'class="after" rel="next" href="([^"]*)"', around)[0])
     assert line_numbers(browser.get(before).text)[-1] == numbers[0] - 1
     assert line_numbers(browser.get(after).text)[0] == numbers[-1] + 1
-    end = browser.get("/documents/docs/large.txt?lines=4900-6000").text
+    end = browser.get("/documents/docs/large.txt?lines=4900-6000&view=source").text
     assert line_numbers(end)[-1] == 5000
     assert 'rel="next"' not in end
 

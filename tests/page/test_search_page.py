@@ -46,7 +46,7 @@ def test_a_result_leads_to_its_document_with_the_hit_in_place(browser: TestClien
     assert address.startswith(f"/documents/docs/guide/{quote('望遠鏡')}.md?hit=L")
     document = browser.get(address)
     assert document.status_code == 200
-    assert re.search(r'class="line hit" id="L9".*<mark>磨く</mark>', document.text)
+    assert re.search(r'<p class="hit" id="L9">.*<mark>磨く</mark>', document.text)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_scripts_get_only_the_results(browser: TestClient) -> None:
 def test_the_document_beside_the_results_is_in_the_address(browser: TestClient) -> None:
     text = browser.get("/", params={"q": "mirror", "open": "docs/mirror.md", "hit": "L3"}).text
     assert '<div class="columns split">' in text
-    assert re.search(r'class="line hit" id="L3"', text)
+    assert re.search(r'class="hit" id="L3"', text)
     gone = browser.get("/", params={"q": "mirror", "open": "docs/gone.md"})
     assert gone.status_code == 200
     assert '<div class="columns">' in gone.text

@@ -41,6 +41,7 @@ class Without:
 # All that `dependencies` in pyproject.toml names; click is the command line itself.
 PACKAGES = {
     "anyio": Without(),
+    "docutils": Without(),
     "filelock": Without(commands=("add",)),
     "fugashi": Without(waiting=("ja.md",)),
     "google-re2": Without(),
@@ -48,7 +49,9 @@ PACKAGES = {
     "httpcore2": Without(),
     "idna": Without(),
     "Jinja2": Without(),
+    "markdown-it-py": Without(),
     "MarkupSafe": Without(),
+    "nh3": Without(),
     "numpy": Without(commands=("add", "search", "status", "call")),
     "platformdirs": Without(commands=("add", "search", "status", "serve")),
     "prometheus-client": Without(),

@@ -36,6 +36,11 @@ from bunko.text.readable import has_markup, readable
         ("<!-- hidden\nstill --> text", "text"),
         ("<!-- hidden --> text", "text"),
         (":::tip\nUse it.\n:::", "Use it."),
+        ("  :::tip Title\nUse it.\n  :::", "Use it."),
+        ("/// tip | Title\nUse it.\n///", "Use it."),
+        ("{{book.console}}\n{{ name }} {* a.py hl[1] *}", "{{ name }}"),
+        ("# Title { #title }", "Title"),
+        ("[a](https://example.com/#" + "x" * 2000 + ")", "a"),
         ("取り消し~~しない~~する", "取り消ししないする"),
     ],
 )
@@ -43,7 +48,7 @@ def test_markup_becomes_what_it_means(markup: str, text: str) -> None:
     assert readable(markup).strip() == text
 
 
-PLAIN = st.characters(blacklist_categories=["Cs"], blacklist_characters="`[]<>*_~\\{}&#|-+=:>!^\r\ue000")
+PLAIN = st.characters(blacklist_categories=["Cs"], blacklist_characters="/`[]<>*_~\\{}&#|-+=:>!^\r\ue000")
 
 
 @given(st.text(PLAIN, max_size=200))

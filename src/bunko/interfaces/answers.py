@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from bunko.interfaces.fields import Fields, of
+from bunko.text.readable import has_markup, readable
 from bunko.types.answers import DENIAL, AnswerSource, CheckedAnswer, CheckedCitation, CheckedSentence
 
 NOTHING_FOUND = "The library does not say."
@@ -36,6 +37,27 @@ def visible_sentences(answer: CheckedAnswer, *, strict: bool = False) -> list[Ch
         for previous, sentence in pairwise(sentences)
     ]
     return [*sentences[:1], *spaced]
+
+
+def readable_sentences(answer: CheckedAnswer, *, strict: bool = False) -> list[CheckedSentence]:
+    """Return the sentences to show to people: those that are quoted from marked-up text without its marks."""
+    sentences = visible_sentences(answer, strict=strict)
+    if answer.model:
+        return sentences
+    uris = {source.number: source.uri for source in answer.sources}
+    return [
+        replace(sentence, text=_without_marks(sentence.text))
+        if has_markup(uris.get(sentence.best_source, ""))
+        else sentence
+        for sentence in sentences
+    ]
+
+
+def _without_marks(text: str) -> str:
+    # A quotation begins after the marks of its line, so one of a pair may be missing.
+    opening = next((mark for mark in ("**", "*", "`") if text.count(mark) % 2), "")
+    is_closed = text.partition(opening)[0][-1:].strip() if opening else ""
+    return readable(f"{opening}{text}" if is_closed else text)
 
 
 def is_answered(answer: CheckedAnswer, *, strict: bool = False) -> bool:

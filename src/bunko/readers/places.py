@@ -189,6 +189,11 @@ def _rows_offset(lines: list[str]) -> int:
     return 2 if len(lines) > 1 and not lines[1].strip() else 1
 
 
+def is_table_rule(line: str) -> bool:
+    """Return whether a line of a table is no row of the sheet, but stands below the first one."""
+    return _TABLE_RULE.fullmatch(line) is not None
+
+
 def _is_table(lines: list[str]) -> bool:
     """Return whether a range is a table, whose second line is no row of the sheet."""
-    return len(lines) > 3 and _TABLE_RULE.fullmatch(lines[3]) is not None
+    return len(lines) > 3 and is_table_rule(lines[3])

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 # Documents whose text is Markdown, or becomes it when they are read.
-_MARKUP_SUFFIXES = frozenset((".md", ".markdown", ".mdx", ".qmd", ".rmd", ".ipynb", ".html", ".htm", ".xhtml"))
+_MARKDOWN_SUFFIXES = frozenset((".md", ".markdown", ".mdx", ".qmd", ".rmd", ".ipynb"))
+_MARKUP_SUFFIXES = _MARKDOWN_SUFFIXES | {".html", ".htm", ".xhtml"}
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
 _LINE_START = re.compile(r"[ \t]*(?:•|\d{1,3}[.)][ \t])")
@@ -23,18 +24,20 @@ _QUOTE = re.compile(r"\A[ \t]{0,3}(?:>[ \t]?)+")
 _RULE = re.compile(r"[ \t]{0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|=+[ \t]*)\Z")
 _TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\Z")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
-_ADMONITION = re.compile(r"[ \t]{0,3}:{3,}.*\Z|[ \t]*\[![A-Z]+\][ \t]*\Z")
+_ADMONITION = re.compile(r"[ \t]*:{3,}.*\Z|[ \t]*/{3,}(?:[ \t]+[\w-]+[ \t]*(?:\|.*)?)?\Z|[ \t]*\[![A-Z]+\][ \t]*\Z")
 _DEFINITION = re.compile(r"[ \t]{0,3}\[[^\]\n]{1,200}\]:[ \t]+\S.*\Z")
-# Comments, shortcodes of site generators, and anchors; the limits bound the time for marks that are never closed.
-_NOT_TEXT = re.compile(
-    r"\{\{[<%].{0,300}?[%>]\}\}|\{%.{0,300}?%\}|\{#[\w:.-]{1,200}\}|\{:[^{}\n]{0,200}\}|\[\^[^\]\n]{1,40}\]"
+# Shortcodes and comments of site generators, and anchors; the limits bound the time for marks that are never closed.
+SITE_MARK = re.compile(
+    r"\{\{[<%].{0,300}?[%>]\}\}|\{%.{0,300}?%\}|\{\*[ \t].{0,300}?[ \t]\*\}|\{[ \t]?#[\w:.-]{1,200}[ \t]?\}"
+    r"|\{:[^{}\n]{0,200}\}|\{\{[ \t]?(?:book|config|page|site)\.[\w.-]{1,100}[ \t]?\}\}"
 )
+_FOOTNOTE = re.compile(r"\[\^[^\]\n]{1,40}\]")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.{1,500}?)(?<!`)\1(?!`)")
 _IMAGE = re.compile(
-    r"!\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,600}(?:\([^()\n]{0,200}\)[^()\n]{0,300})?\)|\[[^\[\]\n]{0,200}\])"
+    r"!\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,4000}(?:\([^()\n]{0,200}\)[^()\n]{0,300})?\)|\[[^\[\]\n]{0,200}\])"
 )
 _LINK = re.compile(
-    r"\[([^\[\]\n]{1,300})\](?:\([^()\n]{0,600}(?:\([^()\n]{0,200}\)[^()\n]{0,300})?\)|\[[^\[\]\n]{0,200}\])"
+    r"\[([^\[\]\n]{1,300})\](?:\([^()\n]{0,4000}(?:\([^()\n]{0,200}\)[^()\n]{0,300})?\)|\[[^\[\]\n]{0,200}\])"
 )
 _ADDRESS = re.compile(r"<((?:https?|mailto):[^<>\s]{1,600})>")
 _TAG = re.compile(r"</?[A-Za-z][\w:-]{0,40}(?:[ \t][^<>\n]{0,400})?/?>")
@@ -51,15 +54,21 @@ _KEPT = "\ue000"
 
 def has_markup(uri: str) -> bool:
     """Return whether the text of a document is Markdown, as those of files and web pages are."""
-    return (
-        uri.startswith(("http://", "https://"))
-        or PurePosixPath(uri.partition("#")[0]).suffix.lower() in _MARKUP_SUFFIXES
-    )
+    return uri.startswith(("http://", "https://")) or _suffix(uri) in _MARKUP_SUFFIXES
+
+
+def _suffix(uri: str) -> str:
+    return PurePosixPath(uri.partition("#")[0]).suffix.lower()
 
 
 def readable(text: str) -> str:
     """Return a text as people read it, a paragraph or an item on a line of its own."""
     return "\n".join(_lines(text.replace("\r\n", "\n"))).strip("\n")
+
+
+def readable_title(title: str, uri: str) -> str:
+    """Return the title of a document without the marks in it; those of web pages have none."""
+    return " ".join(readable(title).split()) if _suffix(uri) in _MARKDOWN_SUFFIXES else title
 
 
 def excerpt_text(text: str, uri: str) -> str:
@@ -147,7 +156,7 @@ def _inline(line: str) -> str:
 
     line = _CODE.sub(lambda match: keep(match[2].strip() or match[2]), line.replace(_KEPT, ""))
     line = _ESCAPE.sub(lambda match: keep(match[1]), line)
-    line = _NOT_TEXT.sub("", line)
+    line = _FOOTNOTE.sub("", SITE_MARK.sub("", line))
     line = _LINK.sub(r"\1", _IMAGE.sub(r"\1", line))
     line = _TAG.sub("", _BREAK.sub(" ", _ADDRESS.sub(r"\1", line)))
     line = _STRONG.sub(r"\2", _STRONG.sub(r"\2", line))

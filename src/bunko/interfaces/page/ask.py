@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError
-from bunko.interfaces.answers import is_answered, remarks, visible_sentences, visible_sources
+from bunko.interfaces.answers import is_answered, readable_sentences, remarks, visible_sources
 from bunko.interfaces.api.problems import error_status
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
@@ -14,7 +14,7 @@ from bunko.interfaces.text import single_line
 from bunko.search.citations import parse_citation
 from bunko.search.passages import display_label
 from bunko.text.labels import remove_hidden_chars
-from bunko.text.readable import excerpt_text
+from bunko.text.readable import excerpt_text, readable_title
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -57,7 +57,7 @@ class AskPage(PageView):
                             "numbers": list(dict.fromkeys(cited.number for cited in sentence.citations if cited.holds)),
                             "remarks": [say(request, remark) for remark in remarks(sentence)],
                         }
-                        for sentence in visible_sentences(answer, strict=is_strict)
+                        for sentence in readable_sentences(answer, strict=is_strict)
                     ],
                     "sources": [_source_values(source, answer.question) for source in cited],
                     "others": [_source_values(source, answer.question) for source in uncited],
@@ -74,7 +74,9 @@ def _source_values(source: AnswerSource, question: str) -> dict[str, object]:
     text = excerpt_text(remove_hidden_chars(source.text), source.uri)
     return {
         "number": source.number,
-        "name": display_label((source.headings[-1] if source.headings else "") or source.title or source.uri),
+        "name": display_label(
+            readable_title((source.headings[-1] if source.headings else "") or source.title, source.uri) or source.uri
+        ),
         "location": single_line(source.location),
         "tool": single_line(source.tool),
         "date": source.stated_date,

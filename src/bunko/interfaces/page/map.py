@@ -16,6 +16,7 @@ from bunko.library.overview.layout import available_layouts
 from bunko.library.reading.documents import ListRequest
 from bunko.search.passages import display_label
 from bunko.search.request import SearchRequest
+from bunko.text.readable import readable_title
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -70,7 +71,7 @@ class MapPage(PageView):
 
 def _entry(tool: str, uri: str, title: str, date: str, query: str = "") -> dict[str, str]:
     return {
-        "name": display_label(title) or single_line(uri).rpartition("/")[2],
+        "name": display_label(readable_title(title, uri)) or single_line(uri).rpartition("/")[2],
         "address": document_address(tool, uri, q=query),
         "facts": " · ".join(filter(None, (single_line(tool), date[:10]))),
     }

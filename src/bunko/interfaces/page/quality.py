@@ -20,7 +20,7 @@ from bunko.interfaces.text import single_line
 from bunko.library.access import ASK_HINT
 from bunko.search.passages import display_label, snippet_terms, split_author
 from bunko.text.labels import remove_hidden_chars
-from bunko.text.readable import excerpt_text
+from bunko.text.readable import excerpt_text, readable_title
 from bunko.text.snippets import SnippetTerms
 
 if TYPE_CHECKING:
@@ -318,8 +318,8 @@ class JudgePage(PageView):
 def _document_values(document: JudgedHit, query: str, terms: SnippetTerms) -> dict[str, Any]:
     hit = document.hit
     text = excerpt_text(remove_hidden_chars(hit.chunk.text), hit.uri)
-    labels = [display_label(label) for label in split_author(hit)[1]]
-    name = display_label(hit.title) or single_line(hit.uri)
+    labels = [display_label(readable_title(label, hit.uri)) for label in split_author(hit)[1]]
+    name = display_label(readable_title(hit.title, hit.uri)) or single_line(hit.uri)
     return {
         "path": hit.uri,
         "name": name,

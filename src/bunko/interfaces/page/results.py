@@ -13,7 +13,7 @@ from bunko.interfaces.text import single_line
 from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import display_label, snippet_terms
 from bunko.text.labels import remove_hidden_chars
-from bunko.text.readable import excerpt_text
+from bunko.text.readable import excerpt_text, readable_title
 from bunko.text.snippets import SnippetTerms, highlight_ranges, snippet_range
 
 if TYPE_CHECKING:
@@ -111,7 +111,10 @@ def _build_result(item: PageItem, number: int, query: PageQuery, terms: SnippetT
     passage, hit = item.passage, item.passage.hit
     lines = f"L{passage.first_line}-L{passage.last_line}"
     labels = [display_label(label) for label in heading_labels(passage)]
-    title, file_name = display_label(hit.title), single_line(hit.uri).rstrip("/").rpartition("/")[2]
+    title, file_name = (
+        display_label(readable_title(hit.title, hit.uri)),
+        single_line(hit.uri).rstrip("/").rpartition("/")[2],
+    )
     name = (labels[-1] if labels else title) or file_name
     trail = list(dict.fromkeys(label for label in (title, *labels[:-1]) if label and label != name))
     parameters: dict[str, Any] = {"hit": lines, "q": query.q, "at": passage.start}

@@ -11,13 +11,14 @@ from bunko.interfaces.api.problems import error_status
 from bunko.interfaces.page.document import show_document
 from bunko.interfaces.page.query import PageQuery, document_address, parse_page_query
 from bunko.interfaces.page.ranking import ranking_values, search_before
-from bunko.interfaces.page.rendering import render
+from bunko.interfaces.page.rendering import render, translate
 from bunko.interfaces.page.results import build_results
 from bunko.interfaces.page.typed_search import TypedSearches
 from bunko.interfaces.page.view import PageView, error_page, error_values, say
-from bunko.interfaces.sender import is_local_user
+from bunko.interfaces.sender import choose_language, is_local_user
 from bunko.interfaces.text import single_line
 from bunko.search.passages import display_label
+from bunko.text.readable import readable_title
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -88,14 +89,16 @@ class SearchPage(PageView):
         if not path:
             return None
         try:
-            return show_document(library, tool, path, hit=query.hit, terms=query.q, at=query.at)
+            label = translate(choose_language(request), "document.table")
+            return show_document(library, tool, path, hit=query.hit, terms=query.q, at=query.at, table_label=label)
         except BunkoError:
             return None
 
     def _recent(self, library: LibraryAccess) -> list[dict[str, str]]:
         return [
             {
-                "name": display_label(document.title) or single_line(document.uri).rpartition("/")[2],
+                "name": display_label(readable_title(document.title, document.uri))
+                or single_line(document.uri).rpartition("/")[2],
                 "address": document_address(tool.name, document.uri),
                 "tool": single_line(tool.name),
                 "date": document.date[:10],

@@ -9,14 +9,15 @@ from urllib.parse import quote, urlsplit
 from bunko.interfaces.answers import (
     NOTHING_FOUND,
     introduction,
+    readable_sentences,
     remarks,
     visible_citations,
-    visible_sentences,
     visible_sources,
 )
 from bunko.interfaces.slack.messages import Messages
 from bunko.interfaces.text import single_line
 from bunko.text.labels import remove_hidden_chars
+from bunko.text.readable import readable_title
 from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
 
 # <https://example.com|label>, <@U012>, <#C012|general>, <!here>, <!subteam^S012|@team>
@@ -129,7 +130,7 @@ def render_text(text: str, messages: Messages) -> list[SlackMessage]:
 def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: str) -> list[SlackMessage]:
     """Return an answer as messages; `feedback_key` comes back with a click on a button."""
     sources = {source.number: source for source in answer.sources}
-    sentences = visible_sentences(answer)
+    sentences = readable_sentences(answer)
     body = "".join(_sentence(sentence, sources, messages) for sentence in sentences).strip()
     cited = visible_sources(answer)
     if not sentences:
@@ -140,7 +141,7 @@ def render_answer(answer: CheckedAnswer, messages: Messages, *, feedback_key: st
     if cited:
         listed = [messages.say("sources")]
         for source in cited:
-            title = " ".join(source.title.split())[:_MAX_LABEL_CHARS]
+            title = " ".join(readable_title(source.title, source.uri).split())[:_MAX_LABEL_CHARS]
             place = escape(single_line(source.location))
             place = f"{escape(title)} ({place})" if title else place
             if is_web_page(source):

@@ -18,9 +18,9 @@ from bunko.interfaces.answers import (
     NOTHING_FOUND,
     citation_marks,
     introduction,
+    readable_sentences,
     remarks,
     split_end,
-    visible_sentences,
     visible_sources,
 )
 from bunko.interfaces.chat.answering import format_call
@@ -55,7 +55,7 @@ _INLINE_MARKDOWN = re.compile(r"\*\*(?P<strong>\S[^*\n]*?)\*\*|`[^`\n]+`")
 def show_answer(answer: CheckedAnswer, tools: Tools, *, strict: bool = False) -> None:
     """Show an answer, then its numbered sources."""
     console = new_console()
-    sentences = visible_sentences(answer, strict=strict)
+    sentences = readable_sentences(answer, strict=strict)
     if not sentences:
         nearest = answer.sources[:_NEAREST_SOURCES]
         print_message(_NOTHING_BUT if nearest else NOTHING_FOUND, "yellow", console=console)

@@ -6,7 +6,6 @@ const article = document.getElementById("document");
 if (article) {
   const outline = article.querySelector("details.outline");
   if (outline instanceof HTMLDetailsElement && matchMedia("(min-width: 76rem)").matches) outline.open = true;
-  if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
   showDocument(article, null);
   article.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest("button") : null;

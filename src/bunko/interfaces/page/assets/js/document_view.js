@@ -2,7 +2,7 @@
 import { element, t } from "./dom.js";
 import { fetchPart, say } from "./fragments.js";
 
-const MAX_BLOCKS = 40; // of 50 lines: more are taken out at the other end
+const MAX_LINES = 2000; // more are taken out at the other end
 const NEAR = "1200px";
 
 /**
@@ -11,7 +11,7 @@ const NEAR = "1200px";
  * @param {HTMLElement | null} scroller what scrolls; null if the whole page does
  */
 export function showDocument(article, scroller) {
-  scrollToHit(article);
+  if (!scrollToAnchor(article)) scrollToHit(article);
   // Some browsers keep their place by themselves, others do not: `keepPlace` does it for all of them.
   scrollerOf(article).style.setProperty("overflow-anchor", "none");
   const watcher = new IntersectionObserver(
@@ -29,6 +29,9 @@ export function showDocument(article, scroller) {
     if (link.closest(".load")) {
       event.preventDefault();
       void loadMore(article, link, watcher);
+    } else if (link.dataset.view) {
+      event.preventDefault();
+      void changeView(article, link, watcher);
     } else if (link.dataset.line) {
       event.preventDefault();
       void jump(article, link, watcher);
@@ -38,8 +41,90 @@ export function showDocument(article, scroller) {
 
 /** @param {HTMLElement} article */
 export function scrollToHit(article) {
-  const place = article.querySelector(".line.hit mark") ?? article.querySelector(".line.hit");
+  const place = article.querySelector(".hit mark") ?? article.querySelector(".hit");
   if (place) scrollToPlace(article, place, "center");
+}
+
+/**
+ * Go to the line that the address of the page names: L12, or what begins before it.
+ * @param {HTMLElement} article
+ */
+function scrollToAnchor(article) {
+  const line = /^#L(\d+)$/.exec(location.hash)?.[1];
+  const place = line && !article.closest("#panel") ? findLine(article, Number(line)) : null;
+  // What stands above it is loaded later, so where the page was scrolled to before is somewhere else.
+  if (place) history.scrollRestoration = "manual";
+  place?.scrollIntoView();
+  return Boolean(place);
+}
+
+/**
+ * Return what shows a line of the document, or the last one before it.
+ * @param {HTMLElement} article
+ * @param {number} line
+ */
+function findLine(article, line) {
+  const named = [...article.querySelectorAll(".block")].find((block) => between(block, line))?.querySelectorAll("[id^=L]");
+  return [...(named ?? [])].filter((place) => Number(place.id.slice(1)) <= line).at(-1) ?? null;
+}
+
+/**
+ * @param {Element} block
+ * @param {number} line
+ */
+function between(block, line) {
+  const { first, last } = /** @type {HTMLElement} */ (block).dataset;
+  return Number(first) <= line && line <= Number(last);
+}
+
+/**
+ * Return the line at the top of the screen; none if the hit is on the screen, or the beginning.
+ * @param {HTMLElement} article
+ */
+function topLine(article) {
+  const scroller = scrollerOf(article);
+  const box = scroller === document.scrollingElement ? { top: 0, bottom: innerHeight } : scroller.getBoundingClientRect();
+  const isVisible = (/** @type {Element} */ place) => {
+    const { top, bottom } = place.getBoundingClientRect();
+    return bottom > box.top && top < box.bottom;
+  };
+  if ([...article.querySelectorAll(".hit")].some(isVisible)) return "";
+  const places = [...article.querySelectorAll(".block [id^=L]")];
+  const place = places.find(isVisible);
+  return place && place !== places[0] ? place.id.slice(1) : "";
+}
+
+/**
+ * Show the document in the other view, at the same place.
+ * @param {HTMLElement} article
+ * @param {HTMLAnchorElement} link
+ * @param {IntersectionObserver} watcher
+ */
+async function changeView(article, link, watcher) {
+  const line = topLine(article);
+  const address = new URL(link.href);
+  if (line) address.searchParams.set("lines", line);
+  const fetched = new URL(address);
+  fetched.searchParams.set("outline", "true");
+  try {
+    const part = await fetchPart(fetched.href, "document");
+    const text = /** @type {HTMLElement} */ (article.querySelector(".text"));
+    const fresh = /** @type {HTMLElement} */ (part.querySelector(".text"));
+    text.className = fresh.className;
+    text.replaceChildren(...fresh.childNodes);
+    for (const kind of [".views", ".outline ol", ".lines"]) {
+      const replacement = part.querySelector(kind);
+      if (replacement) article.querySelector(kind)?.replaceWith(replacement);
+    }
+    watchLinks(article, watcher);
+    const place = line ? findLine(article, Number(line)) : null;
+    if (place) scrollToPlace(article, place, "start");
+    else scrollToHit(article);
+    if (!article.closest("#panel")) history.replaceState(null, "", `${address.pathname}${address.search}${line ? `#L${line}` : ""}`);
+    /** @type {HTMLElement | null} */ (article.querySelector(".views [aria-current]"))?.focus({ preventScroll: true });
+  } catch {
+    say(t("document.failed"));
+  }
 }
 
 /**
@@ -126,16 +211,22 @@ function keepPlace(article, anchor, change) {
  * @param {boolean} isBefore whether lines came in before the others
  */
 function trim(article, text, isBefore) {
-  const blocks = [...text.querySelectorAll(".block")];
-  const extra = blocks.length - MAX_BLOCKS;
-  if (extra <= 0) return;
-  const removed = isBefore ? blocks.slice(-extra) : blocks.slice(0, extra);
-  const numbers = removed.flatMap((block) => [...block.querySelectorAll(".line")].map((line) => Number(line.id.slice(1))));
+  const blocks = /** @type {HTMLElement[]} */ ([...text.querySelectorAll(".block")]);
+  const inOrder = isBefore ? [...blocks] : [...blocks].reverse();
+  let lines = 0;
+  const removed = inOrder.filter((block) => {
+    lines += Number(block.dataset.last) - Number(block.dataset.first) + 1;
+    return lines > MAX_LINES;
+  });
+  if (!removed.length) return;
+  const numbers = removed.flatMap((block) => [Number(block.dataset.first), Number(block.dataset.last)]);
   const link = farLink(text, isBefore ? "after" : "before");
   const address = new URL(article.dataset.api?.replace("/api/v1", "") ?? "", location.origin);
   address.searchParams.set("lines", `${Math.min(...numbers)}-${Math.max(...numbers)}`);
+  const view = /** @type {HTMLElement | null} */ (article.querySelector(".views [aria-current]"))?.dataset.view;
+  address.searchParams.set("view", view ?? "");
   link.href = address.pathname + address.search;
-  keepPlace(article, isBefore ? null : blocks[extra], () => {
+  keepPlace(article, isBefore ? null : blocks[removed.length], () => {
     for (const block of removed) block.remove();
   });
 }
@@ -162,8 +253,8 @@ function farLink(text, kind) {
  * @param {IntersectionObserver} watcher
  */
 async function jump(article, link, watcher) {
-  const id = `L${link.dataset.line}`;
-  if (!article.querySelector(`[id="${id}"]`)) {
+  const line = Number(link.dataset.line);
+  if (!findLine(article, line)) {
     const text = article.querySelector(".text");
     try {
       const part = await fetchPart(link.href, "document");
@@ -176,7 +267,7 @@ async function jump(article, link, watcher) {
       return;
     }
   }
-  const place = article.querySelector(`[id="${id}"]`);
+  const place = findLine(article, line);
   if (place) scrollToPlace(article, place, "start");
 }
 
