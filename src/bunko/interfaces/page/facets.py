@@ -68,8 +68,9 @@ class ActiveFilter:
 def count_facets(library: LibraryAccess, query: PageQuery) -> Facets:
     """Return what the best documents of a search have in common."""
     request = replace(
-        query.page_request(explain=False), top_k=MAX_DOCUMENTS + 1, per_document=1, cursor="", rerank=False
-    )
+        query.page_request(explain=False), top_k=MAX_DOCUMENTS + 1, per_document=1, cursor="", rerank=False,
+        refresh=False,  # the results come first
+    )  # fmt: skip
     hits = library.readable.searches.answer(request).hits
     passages = sum(1 + hit.more_in_document for hit in hits)
     # How many passages in other languages were passed over is not known.

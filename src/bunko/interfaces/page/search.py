@@ -70,6 +70,7 @@ class SearchPage(PageView):
         values["tags"] = [tag for tag, _ in library.readable.tags()[:_MAX_TAGS]] if tools else []
         values["document"] = self._open_document(request, library, query)
         values["selection_size"] = 0
+        values["periods"] = [("month", "30d"), ("year", str(library.readable.local_time().year))]
         if query.selection:
             with suppress(BunkoError):  # it is gone
                 values["selection_size"] = library.readable.overview.selection_size(query.selection)
