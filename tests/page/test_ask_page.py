@@ -14,7 +14,8 @@ from tests.page.conftest import Visitor
 def test_without_a_model_sentences_are_quoted_with_their_sources(browser: TestClient) -> None:
     text = browser.get("/ask", params={"q": "望遠鏡の鏡は何で磨きますか？"}).text
     assert "These sentences are quoted from your documents." in text
-    assert re.search(r'<p class="sentence supported">望遠鏡の鏡は柔らかい布で磨く。', text)
+    assert re.search(r'<p class="sentence quoted">望遠鏡の鏡は柔らかい布で磨く。', text)
+    assert "supported" not in text  # it is a quotation, not a claim
     address = unescape(re.findall(r'<li id="source-\d+" value="\d+">\s*<h3><a href="([^"]*)"', text)[0])
     document = browser.get(address)
     assert document.status_code == 200

@@ -51,7 +51,8 @@ class AskPage(PageView):
                     "sentences": [
                         {
                             "text": remove_hidden_chars(sentence.text),
-                            "status": sentence.status,
+                            # What a document says is not a claim to check; a remark says if it no longer does.
+                            "status": sentence.status if answer.model else "quoted",
                             "begins_line": "\n" in sentence.before,
                             "begins_paragraph": "\n\n" in sentence.before,
                             "numbers": list(dict.fromkeys(cited.number for cited in sentence.citations if cited.holds)),

@@ -1,10 +1,12 @@
 // Search as you type: the address says what is searched, the server renders the results.
-import { element, t } from "./dom.js";
+import { t } from "./dom.js";
 import { openInEditor, scrollToHit, showDocument } from "./document_view.js";
+import { rememberFocus, restoreFocus } from "./followed.js";
 import { SessionEnded, fetchPart, say } from "./fragments.js";
 import { listenToKeys } from "./keys.js";
+import { fillForm, formAddress, setHidden } from "./search_form.js";
 import { forget, remember, showSearched } from "./searched.js";
-import { addSliders, fillSliders } from "./sliders.js";
+import { addSliders } from "./sliders.js";
 
 const DELAY = 8; // milliseconds after a key: half a frame, so that keys that come at once ask once
 const PAUSE = 400; // after the results of the last key, until changed files are looked for
@@ -43,16 +45,6 @@ function comparable(search) {
 function unfoldFacets() {
   const details = document.querySelector("#facets details");
   if (details instanceof HTMLDetailsElement) details.open = hasMargin.matches && !columns.classList.contains("split");
-}
-
-/** The address of what the form says. */
-function formAddress() {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of new FormData(form)) {
-    if (typeof value === "string" && value.trim()) parameters.append(name, value);
-  }
-  const search = parameters.toString();
-  return search ? `/?${search}` : "/";
 }
 
 /**
@@ -195,26 +187,6 @@ form.addEventListener("submit", (event) => {
   else search("push");
 });
 
-// Fields that the form has no place for: several tags, a language.
-const NOT_OF_THE_FORM = ["open", "hit", "at", "cursor", "like"];
-
-/** Fill the form with what the address says. */
-function fillForm() {
-  for (const extra of form.querySelectorAll("[data-extra]")) extra.remove();
-  const remaining = new URLSearchParams(location.search);
-  for (const name of NOT_OF_THE_FORM) remaining.delete(name);
-  for (const field of form.elements) {
-    if ((field instanceof HTMLInputElement || field instanceof HTMLSelectElement) && field.name) {
-      const [value = "", ...others] = remaining.getAll(field.name); // several fields may have one name
-      field.value = value;
-      remaining.delete(field.name);
-      for (const other of others) remaining.append(field.name, other);
-    }
-  }
-  for (const [name, value] of remaining) form.append(element("input", { type: "hidden", name, value, "data-extra": true }));
-  fillSliders(form);
-}
-
 /**
  * Show the search of a link.
  * @param {HTMLAnchorElement} link
@@ -225,23 +197,6 @@ function follow(link) {
   fillForm();
   closePanel(false);
   void showResults(location.href);
-}
-
-/**
- * Keep which link was followed with the entry of the history that it is left by, so that going back leads to it.
- * @param {HTMLAnchorElement} link
- */
-function rememberFocus(link) {
-  history.replaceState({ link: link.getAttribute("href") }, "");
-}
-
-/** Give the link that was followed the focus again. */
-function restoreFocus() {
-  const address = history.state?.link;
-  const link = typeof address === "string" ? document.querySelector(`main a[href="${CSS.escape(address)}"]`) : null;
-  if (!(link instanceof HTMLElement)) return;
-  link.focus({ preventScroll: true });
-  link.scrollIntoView({ block: "nearest" });
 }
 
 addEventListener("popstate", async () => {
@@ -340,20 +295,6 @@ function explain(link) {
   history.replaceState(null, "", address);
   setHidden("why", address.searchParams.get("why") ?? "");
   void showResults(address.pathname + address.search, `.result:nth-child(${number + 1}) .why-link`);
-}
-
-/**
- * @param {string} name
- * @param {string} value
- */
-function setHidden(name, value) {
-  const old = form.querySelector(`input[type="hidden"][name="${name}"]`);
-  if (!value) return old?.remove();
-  const field = old instanceof HTMLInputElement ? old : document.createElement("input");
-  field.type = "hidden";
-  field.name = name;
-  field.value = value;
-  form.append(field);
 }
 
 document.addEventListener("click", (event) => {
