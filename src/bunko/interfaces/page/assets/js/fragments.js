@@ -22,6 +22,8 @@ export class SessionEnded extends ServerProblem {
 export async function fetchPart(address, id, signal) {
   const url = new URL(address, location.origin);
   url.searchParams.set("part", id);
+  const language = new URLSearchParams(location.search).get("lang");
+  if (language) url.searchParams.set("lang", language);
   const reply = await fetch(url, { signal, headers: { Accept: "text/html" } });
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
   const part = page.getElementById(id);

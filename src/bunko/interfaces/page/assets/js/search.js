@@ -166,16 +166,15 @@ form.addEventListener("input", (event) => {
 form.addEventListener("change", (event) => {
   const target = event.target;
   if (target instanceof HTMLSelectElement) search("push");
-  else if (target instanceof HTMLInputElement && target.dataset.for) setDate(target.dataset.for, target.value);
+  else if (target instanceof HTMLInputElement && target.dataset.for) setDates({ [target.dataset.for]: target.value });
   else isSettled = true;
 });
-/**
- * @param {string} name
- * @param {string} value
- */
-function setDate(name, value) {
-  const field = form.elements.namedItem(name);
-  if (field instanceof HTMLInputElement) field.value = value;
+/** @param {Record<string, string>} dates */
+function setDates(dates) {
+  for (const [name, value] of Object.entries(dates)) {
+    const field = form.elements.namedItem(name);
+    if (field instanceof HTMLInputElement) field.value = value;
+  }
   search("push");
 }
 
@@ -303,28 +302,34 @@ document.addEventListener("click", (event) => {
   if (!(target instanceof HTMLAnchorElement)) return press(target);
   if (target.matches("a.name")) remember(input.value);
   if (target.closest("#results")) rememberFocus(target);
-  if (target.matches("#facets a, #searched a, #results .tag, #results .like")) {
-    event.preventDefault();
-    follow(target);
-  } else if (target.dataset.since) {
-    event.preventDefault();
-    const until = form.elements.namedItem("until");
-    if (until instanceof HTMLInputElement) until.value = "";
-    setDate("since", target.dataset.since);
-  } else if (target.classList.contains("why-link")) {
-    event.preventDefault();
-    explain(target);
-  } else if (target.classList.contains("tune")) {
-    event.preventDefault();
-    const ranking = document.getElementById("ranking");
-    setHidden("tuning", ranking ? "" : "true");
-    ranking?.remove(); // what was tried there is no longer searched
-    location.assign(formAddress());
-  } else if (target.dataset.beside && wide.matches) {
-    event.preventDefault();
-    void openBeside(target.getAttribute("href") ?? "", target.dataset.beside, event.detail === 0);
-  }
+  const act = actionOf(target, event.detail === 0);
+  if (!act) return;
+  event.preventDefault();
+  act();
 });
+
+/**
+ * Return what a link does here; null if it leads to another page.
+ * @param {HTMLAnchorElement} link
+ * @param {boolean} isKey whether a key pressed it
+ * @returns {(() => void) | null}
+ */
+function actionOf(link, isKey) {
+  const { since, beside } = link.dataset;
+  if (link.matches("#facets a, #searched a, #results .tag, #results .like")) return () => follow(link);
+  if (since) return () => setDates({ since, until: "" });
+  if (link.classList.contains("why-link")) return () => explain(link);
+  if (link.classList.contains("tune")) return changeTuning;
+  if (beside && wide.matches) return () => void openBeside(link.getAttribute("href") ?? "", beside, isKey);
+  return null;
+}
+
+function changeTuning() {
+  const ranking = document.getElementById("ranking");
+  setHidden("tuning", ranking ? "" : "true");
+  ranking?.remove(); // what was tried there is no longer searched
+  location.assign(formAddress());
+}
 
 /** @param {HTMLElement} button */
 function press(button) {
