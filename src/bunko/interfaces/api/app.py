@@ -18,7 +18,7 @@ from bunko.interfaces.api.openapi import FIXED_PAGES
 from bunko.interfaces.api.problems import RequestError, error_status, problem_of
 from bunko.interfaces.api.requests import parse_body, parse_query, read_body
 from bunko.interfaces.api.routes import all_endpoints
-from bunko.interfaces.sender import caller_of, preferred_language, is_local_user
+from bunko.interfaces.sender import caller_of, is_local_user, preferred_language
 from bunko.interfaces.worker_threads import Workers
 from bunko.library.access import ASK_HINT
 from bunko.messages import Language

@@ -85,7 +85,9 @@ def count_facets(library: LibraryAccess, query: PageQuery) -> Facets:
         if name == "year":
             best.sort(reverse=True)
         facets.append(
-            Facet(name, [FacetValue(_label(name, value), count, _narrowed(query, name, value)) for value, count in best])
+            Facet(
+                name, [FacetValue(_label(name, value), count, _narrowed(query, name, value)) for value, count in best]
+            )
         )
     return Facets(len(hits), is_cut, facets)
 
@@ -134,7 +136,9 @@ def _narrowed(query: PageQuery, name: str, value: str) -> str:
     if name in ("folder", "kind"):
         folder, suffix = _parse_path(query.path) or ("", "")
         is_folder = name == "folder"
-        changes = {"path": _join_path(f"{folder}/{value}".lstrip("/"), suffix) if is_folder else _join_path(folder, value)}
+        changes = {
+            "path": _join_path(f"{folder}/{value}".lstrip("/"), suffix) if is_folder else _join_path(folder, value)
+        }
     elif name == "year":
         changes = {"since": value, "until": value}
     elif name == "tool":

@@ -28,7 +28,9 @@ class PageQuery(SearchQuery):
     why: int = Field(0, ge=0, le=1000, description="The result that is explained, counted from 1")
     tuning: bool = Field(False, description="Whether the settings of the ranking are shown")
     open: str = Field("", max_length=4000, description="The document beside the results: tool/path")
-    like: str = Field("", max_length=4000, description="The document that others are like: tool/path; nothing is searched")
+    like: str = Field(
+        "", max_length=4000, description="The document that others are like: tool/path; nothing is searched"
+    )
     language: Literal["", "ja", "en"] = Field("", description="Only passages in this language")
     hit: Name = Field("", description="Its lines that were found: L12-L30")
     at: int = Field(0, ge=0, description="Its character that was found, in long lines")
@@ -109,6 +111,12 @@ def document_address(tool: str, uri: str, **parameters: str | int) -> str:
     path = f"/documents/{quote(tool, safe='')}/{quote(uri, safe=safe, errors='replace')}"
     filled = {name: value for name, value in parameters.items() if value}
     return f"{path}?{urlencode(filled, quote_via=quote)}" if filled else path
+
+
+def like_address(tool: str, uri: str, *, lang: str = "") -> str:
+    """Return the address of the documents that are like one."""
+    parameters = {"like": f"{tool}/{uri}"} | ({"lang": lang} if lang else {})
+    return f"/?{urlencode(parameters, quote_via=quote, errors='replace')}"
 
 
 def _write(value: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bunko.interfaces.page.query import PageQuery, document_address
+from bunko.interfaces.page.query import PageQuery, document_address, like_address
 from bunko.interfaces.page.sheet_rows import find_sheet_rows
 from bunko.interfaces.page.why import Why, explain_result
 from bunko.interfaces.result_fields import body_text, heading_labels, location
@@ -92,7 +92,9 @@ class ResultBuilder:
             name = title or display_label(file_name.rpartition("#")[2])
         trail = list(dict.fromkeys(label for label in (title, *labels) if label and label != name))
         parameters: dict[str, Any] = {"hit": lines, "q": query.q, "at": passage.start}
-        text = remove_hidden_chars(body_text(item, titles=(hit.title,))).strip() or remove_hidden_chars(item.text).strip()
+        text = (
+            remove_hidden_chars(body_text(item, titles=(hit.title,))).strip() or remove_hidden_chars(item.text).strip()
+        )
         key, sheet = result_key(item), find_sheet_rows(passage, terms, self._library.document_of)
         return Result(
             number=number,
@@ -114,7 +116,7 @@ class ResultBuilder:
             score=f"{hit.score:.4f}",
             address=document_address(hit.tool, hit.uri, **parameters),
             beside=query.address(open=f"{hit.tool}/{hit.uri}", hit=lines, at=passage.start),
-            like_address=PageQuery(like=f"{hit.tool}/{hit.uri}", lang=query.lang).address(),
+            like_address=like_address(hit.tool, hit.uri, lang=query.lang),
             why_address=query.address(why=0 if query.why == number else number),
             markdown=_markdown(single_line(passage.citation), name, text),
             line=passage.first_line,

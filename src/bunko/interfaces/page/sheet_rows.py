@@ -35,21 +35,23 @@ def find_sheet_rows(
     passage: Passage, terms: SnippetTerms, find_document: Callable[[Hit], StoredDocument | None]
 ) -> SheetRows | None:
     """Return the rows of a passage with most of the terms, in their order; None if it is no part of a sheet."""
+    header: list[str] = []
+    rows: list[list[str]] = []
     delimiter = _DELIMITERS.get(PurePosixPath(passage.hit.uri).suffix.lower())
     if delimiter:
         document = find_document(passage.hit)
         first_line = document.text.lstrip().partition("\n")[0] if document else ""
-        header, *rows = [*_read_csv([first_line, *passage.text.splitlines()], delimiter), []]
-        rows = [row for row in rows if row and row != header]
+        header = next(_read_csv([first_line], delimiter), [])
+        rows = [row for row in _read_csv(passage.text.splitlines(), delimiter) if row and row != header]
     elif "!" in passage.place:
         header, rows = _read_table(passage.text)
-    else:
-        return None
     if len(header) < 2 or not rows:
         return None
     marks = [[len(highlight_ranges(cell, terms)) for cell in row] for row in rows]
     best = sorted(sorted(range(len(rows)), key=lambda index: -sum(marks[index]))[:_MAX_ROWS])
-    found = [column for column in range(len(header)) if any(column < len(marks[row]) and marks[row][column] for row in best)]
+    found = [
+        column for column in range(len(header)) if any(column < len(marks[row]) and marks[row][column] for row in best)
+    ]
     columns = sorted(list(dict.fromkeys([0, *found, *range(len(header))]))[:_MAX_COLUMNS])
     return SheetRows(_select(header, columns), [_select(rows[row], columns) for row in best])
 

@@ -308,7 +308,7 @@ class Searcher:
         with self._store.read_transaction():
             prepared = self._store.documents.export(tool.id, [uri])
             if not prepared:
-                raise UnknownName(f"There is no document {uri[:200]!r}", hint="It may have been deleted; search again.")
+                return []
             tools = [other for other in self.tools() if other.active or other.id == tool.id]
             names = {other.id: other.name for other in tools if other.built.embedder == tool.built.embedder}
             hits = nearest_hits(self._store, self._index.view(list(names)), names, prepared[0], limit)

@@ -49,7 +49,7 @@ def key_phrases(tool_id: int, prepared: PreparedDocument) -> str:
     return " ".join(
         phrase.text
         for phrase in extract_phrases(
-            ChunkRow(tool_id, 0, document.uri, document.title, "", (), "", chunk)
+            ChunkRow(tool_id, 0, document.uri, document.text.title, "", (), "", chunk)
             for chunk in prepared.chunks[:_MAX_CHUNKS]
         )
     )
