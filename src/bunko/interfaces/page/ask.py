@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.library.access import LibraryAccess
-    from bunko.types.answers import AnswerSource
+    from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
 
 _MAX_SOURCE_CHARS = 1200
 
@@ -50,7 +50,7 @@ class AskPage(PageView):
                     "model": answer.model,
                     "sentences": [
                         {
-                            "text": remove_hidden_chars(sentence.text),
+                            "text": _sentence_text(answer, sentence),
                             # What a document says is not a claim to check; a remark says if it no longer does.
                             "status": sentence.status if answer.model else "quoted",
                             "begins_line": "\n" in sentence.before,
@@ -67,6 +67,13 @@ class AskPage(PageView):
             except BunkoError as error:
                 values["error"], status = error_values(request, error, library), error_status(error)
         return render(request, "ask.html", values, status=status)
+
+
+def _sentence_text(answer: CheckedAnswer, sentence: CheckedSentence) -> str:
+    """Return a sentence as people read it; what a model wrote stays as it is."""
+    text = remove_hidden_chars(sentence.text)
+    uri = next((source.uri for source in answer.sources if source.number == sentence.best_source), "")
+    return text if answer.model else excerpt_text(text, uri)
 
 
 def _source_values(source: AnswerSource, question: str) -> dict[str, object]:
