@@ -52,7 +52,9 @@ def test_what_is_no_choice_is_not_kept(visit: Visitor) -> None:
         ("//evil.example/", "/"),
     ],
 )
-def test_the_form_leads_back_to_its_page_without_a_language_of_its_own(visit: Visitor, page: str, expected: str) -> None:
+def test_the_form_leads_back_to_its_page_without_a_language_of_its_own(
+    visit: Visitor, page: str, expected: str
+) -> None:
     assert choose(visit(), page, theme="dark") == expected
 
 

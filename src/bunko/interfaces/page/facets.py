@@ -71,10 +71,12 @@ def count_facets(library: LibraryAccess, query: PageQuery) -> Facets:
         query.page_request(explain=False), top_k=MAX_DOCUMENTS + 1, per_document=1, cursor="", rerank=False,
         refresh=False,  # the results come first
     )  # fmt: skip
-    hits = library.readable.searches.answer(request).hits
+    answer = library.readable.searches.answer(request)
+    hits = answer.hits
     passages = sum(1 + hit.more_in_document for hit in hits)
-    # How many passages in other languages were passed over is not known.
-    is_cut = len(hits) > MAX_DOCUMENTS or passages >= MAX_HITS or bool(request.language)
+    # How many passages in other languages were passed over is not known, except where all can be ranked.
+    may_have_passed_over = bool(request.language) and answer.total_chunks > MAX_HITS
+    is_cut = len(hits) > MAX_DOCUMENTS or passages >= MAX_HITS or may_have_passed_over
     hits = hits[:MAX_DOCUMENTS]
     facets = []
     for name, values in _values(hits, query).items():
