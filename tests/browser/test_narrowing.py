@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from bunko.types.tool_options import ToolOptions
 from tests.browser.accessibility import assert_accessible
-from tests.browser.opener import LANGUAGES, WIDTHS, Language, PageOpener, Width
+from tests.browser.opener import LANGUAGES, SIZES, WIDTHS, Language, PageOpener, Width
 
 NAMES = "#results a.name"
 
@@ -157,6 +159,25 @@ def test_all_of_it_works_without_scripts(open_page: PageOpener, width: Width) ->
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(page).to_have_url(re.compile("like="))
     expect(page.locator("#searched")).to_be_hidden()
+
+
+def test_rows_of_a_sheet_scroll_in_their_place_on_a_phone(open_own_page: PageOpener, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheets" / "plants.tsv"
+    sheet.parent.mkdir()
+    rows = [
+        ["name", "family", "height", "flowering month", "place"],
+        ["hair moss", "Polytrichaceae", "5", "May", "wall"],
+    ]
+    sheet.write_text("\n".join("\t".join(row) for row in rows), "utf-8")
+    library = open_own_page.library
+    library.tools.add("sheets", "Plants.", sheet.parent, options=ToolOptions(include=("*.tsv",)))
+    library.import_("sheets")
+    page = open_own_page("/?q=Polytrichaceae", width="phone")
+    expect(page.locator("table.rows th")).to_have_text(rows[0])
+    expect(page.locator("table.rows mark")).to_have_text("Polytrichaceae")
+    assert page.locator(".scroll").first.evaluate("box => box.scrollWidth > box.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["phone"][0]
+    assert_accessible(page)
 
 
 def test_why_a_document_was_not_opened_is_said_in_the_language_of_the_page(open_page: PageOpener) -> None:

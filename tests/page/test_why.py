@@ -70,7 +70,7 @@ def test_other_settings_show_which_ranks_they_change(browser: TestClient) -> Non
     assert 'name="k1"' in text
     assert 'value="0"' in text
     plain = browser.get("/", params={"q": "mirror", "tuning": "true"}).text
-    assert "Changed ranks on this page" not in plain
+    assert "Ranks that changed on this page" not in plain
 
 
 def judge(library: Library) -> None:
