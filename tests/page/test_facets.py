@@ -87,7 +87,7 @@ def test_tools_are_counted_where_there_are_several(browser: TestClient, garden: 
 
 
 def test_each_filter_can_be_removed_alone(browser: TestClient, garden: Library) -> None:
-    parameters = {"q": "moss", "tool": "docs", "path": "garden/**/*.md", "since": "2023", "until": "2023"}
+    parameters: dict[str, str | list[str]] = {"q": "moss", "tool": "docs", "path": "garden/**/*.md", "since": "2023", "until": "2023"}
     parameters |= {"language": "en", "tag": ["flat", "wet"]}
     text = browser.get("/", params=parameters).text
     found = chips(text)
