@@ -35,6 +35,16 @@ def test_a_question_is_answered_from_a_text_in_the_other_language() -> None:
     assert texts("バックアップは何日間保管されますか", source(1, BACKUPS))[0] == "Backups are kept for 35 days."
 
 
+def test_of_sentences_in_two_languages_that_of_the_question_comes_first() -> None:
+    english, japanese = source(1, BACKUPS), source(2, "バックアップは 35 日間保管されます。復元には二時間かかります。")
+    for question, first in (
+        ("バックアップは何日間保管されますか", "バックアップは 35 日間保管されます。"),
+        ("How long are backups kept?", "Backups are kept for 35 days."),
+    ):
+        for sources in ([english, japanese], [japanese, english]):
+            assert texts(question, *sources)[0] == first
+
+
 def test_a_sentence_with_a_number_answers_how_many_rather_than_one_without() -> None:
     passage = source(1, "The gateway takes sensors of any make. The gateway takes up to 250 sensors.")
     assert texts("How many sensors does the gateway take?", passage)[0] == "The gateway takes up to 250 sensors."

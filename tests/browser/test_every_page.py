@@ -20,6 +20,8 @@ PAGES = {
     "sign-in": ("/login", ""),
     "search": ("/", "/"),
     "results": ("/?q=京都", "/"),
+    "filtered": ("/?q=京都&tool=travel&since=2025&until=2025&tag=旅行&path=*.md&language=ja", "/"),
+    "similar": ("/?like=travel/京都.md", "/"),
     "why": ("/?q=京都&why=1", "/"),
     "wordings": ("/?q=京都&also=古都の旅&passage=三日目は京都の寺を訪ねた。&why=1", "/"),
     "ranking": ("/?q=京都&tool=travel&tuning=true&k1=0.2&vector_weight=0.9", "/"),

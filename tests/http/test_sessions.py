@@ -56,7 +56,7 @@ def test_a_link_works_once_and_leads_to_a_clean_address(site: Site) -> None:
     assert site.ask("/", Cookie=f"{name}={cookie.value}").status == 200
     again = site.ask(path, Accept="text/html")
     assert again.status == 401
-    assert "already used" in again.text
+    assert "already been used" in again.text
     assert "Set-Cookie" not in again.headers
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 
 from starlette.testclient import TestClient
 
+from bunko.library.library import Library
 from bunko.types.access import Rights
 from tests.page.conftest import Visitor
 
@@ -14,11 +16,25 @@ from tests.page.conftest import Visitor
 def test_without_a_model_sentences_are_quoted_with_their_sources(browser: TestClient) -> None:
     text = browser.get("/ask", params={"q": "望遠鏡の鏡は何で磨きますか？"}).text
     assert "These sentences are quoted from your documents." in text
-    assert re.search(r'<p class="sentence supported">望遠鏡の鏡は柔らかい布で磨く。', text)
+    assert re.search(r'<p class="sentence quoted">望遠鏡の鏡は柔らかい布で磨く。', text)
+    assert "supported" not in text  # it is a quotation, not a claim
     address = unescape(re.findall(r'<li id="source-\d+" value="\d+">\s*<h3><a href="([^"]*)"', text)[0])
     document = browser.get(address)
     assert document.status_code == 200
     assert 'class="hit"' in document.text
+
+
+def test_a_source_opens_at_the_sentence_that_is_quoted(browser: TestClient, library: Library, docs: Path) -> None:
+    text = (
+        "# Care\n\nMirrors are precious.\nKeep them dry.\n\nClean the **lens** with\nalcohol once a year.\n\nThe end.\n"
+    )
+    (docs / "care.md").write_text(text, "utf-8")
+    library.import_("docs")
+    page = browser.get("/ask", params={"q": "How often should I clean the lens with alcohol?"}).text
+    assert 'quoted">Clean the lens with alcohol once a year.' in page  # as people read it
+    address = unescape(re.findall(r'<h3><a href="([^"]*care[^"]*)"', page)[0])
+    assert "hit=L6-L7&" in address
+    assert re.findall(r'class="line hit" id="(L\d+)"', browser.get(address).text) == ["L6", "L7"]
 
 
 def test_a_question_that_nothing_answers_is_not_answered(visit: Visitor) -> None:

@@ -57,7 +57,7 @@ def test_the_details_of_a_tool_say_what_it_holds_and_what_has_changed(
     (docs / "bread.md").unlink()
     text = browser.get("/library", params={"tool": "docs"}).text
     assert "New files: 1" in text
-    assert "Gone: 1" in text
+    assert "Deleted: 1" in text
     assert re.search(r"Japanese[^<]*</dt>|Japanese</span>", text)
     assert "English" in text
     assert '<svg class="histogram"' in text

@@ -53,7 +53,7 @@ def test_a_search_is_limited_to_what_was_chosen_on_the_map(browser: TestClient, 
     text = browser.get(f"/?q=telescope+望遠鏡&selection={selection}").text
     names = re.findall(r'<a class="name" href="/documents/(\w+)/([^?]+)', text)
     assert {("docs", "mirror.md")} <= set(names) <= {("docs", "mirror.md"), ("kitchen", f"{quote('味噌')}.md")}
-    assert "Only within documents chosen on the map: 2" in text
+    assert "Searching only the documents chosen on the map: 2" in text
     assert f'name="selection" value="{selection}"' in text
     assert re.search(r'<a href="/\?q=[^"]*telescope[^"&]*">Search everywhere', text)
     listed = browser.get(f"/?selection={selection}").text
@@ -63,5 +63,5 @@ def test_a_search_is_limited_to_what_was_chosen_on_the_map(browser: TestClient, 
 def test_a_selection_that_is_gone_is_said_and_can_be_left(browser: TestClient) -> None:
     reply = browser.get("/?q=telescope&selection=gone")
     assert reply.status_code == 404
-    assert "no longer known" in reply.text
+    assert "no longer available" in reply.text
     assert 'href="/?q=telescope">Search everywhere' in reply.text

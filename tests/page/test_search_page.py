@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from html import unescape
 from pathlib import Path
 from urllib.parse import quote
@@ -178,6 +179,31 @@ def test_a_memo_is_named_by_its_title_and_its_author_is_a_fact_about_it(
     assert "<bdi>庭の手入れ</bdi></a>" in text
     assert '<bdi class="author">山田 太郎 <taro@example.com></bdi>' in text
     assert text.count("taro@example.com") == 1
+
+
+def test_a_memo_is_named_by_its_title_wherever_it_was_found_and_without_one_by_its_day(
+    library: Library, visit: Visitor, tmp_path: Path
+) -> None:
+    memos = tmp_path / "memos"
+    memos.mkdir()
+    long_text = "".join(f"## Part {n}\n\n{f'Nothing happened on floor {n}. ' * 40}\n\n" for n in range(4))
+    memo = f"---\ntitle: Outage in September\n---\n\n{long_text}## Cause\n\n{'A switch of moss failed. ' * 30}\n"
+    (memos / "outage.md").write_text(memo, "utf-8")
+    notes = tmp_path / "notes.md"
+    notes.write_text("# 2024-03-01\n\nThe moss is green.\n\n# 2024-03-02\n\nIt rained.\n", "utf-8")
+    for name, path in (("memos", memos), ("notes", notes)):
+        library.add(path, name=name, kind="memos")
+    library.import_("memos", "notes")
+    text = visit().get("/", params={"q": "moss", "mode": "bm25"}).text
+    assert set(names(text)) == {"2024-03-01", "Outage in September"}
+    assert '<p class="trail"><bdi>Cause</bdi></p>' in text
+
+
+def test_a_period_can_be_chosen_without_typing_it(browser: TestClient) -> None:
+    text = browser.get("/", params={"q": "mirror", "until": "2020"}).text
+    assert [unescape(link) for link in re.findall(r'<a href="([^"]*)" data-since', text)] == [
+        "/?q=mirror&since=30d", f"/?q=mirror&since={datetime.now().year}",
+    ]  # fmt: skip
 
 
 def test_an_excerpt_is_text_with_a_line_for_each_heading_item_and_row(

@@ -66,11 +66,11 @@ def test_searches_are_explained_only_where_somebody_asks(browser: TestClient) ->
 
 def test_other_settings_show_which_ranks_they_change(browser: TestClient) -> None:
     text = browser.get("/", params={"q": "mirror cloth dough", "tool": "docs", "k1": "0", "b": "1"}).text
-    assert "Changed ranks on this page" in text
+    assert "Ranks that changed on this page" in text
     assert 'name="k1"' in text
     assert 'value="0"' in text
     plain = browser.get("/", params={"q": "mirror", "tuning": "true"}).text
-    assert "Changed ranks on this page" not in plain
+    assert "Ranks that changed on this page" not in plain
 
 
 def judge(library: Library) -> None:
@@ -81,7 +81,7 @@ def judge(library: Library) -> None:
 
 def test_where_answers_were_judged_the_measure_is_shown_before_and_after(browser: TestClient, library: Library) -> None:
     search = {"q": "mirror", "tool": "docs", "vector_weight": "1"}
-    assert "Nobody has judged answers of this tool yet" in browser.get("/", params=search).text
+    assert "No results of this tool have been judged yet" in browser.get("/", params=search).text
     judge(library)
     text = browser.get("/", params=search).text
     assert re.search(r"nDCG@10 of 2 judged queries: \d\.\d{4} → \d\.\d{4}", text)

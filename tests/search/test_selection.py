@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bunko.errors import QueryError
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
@@ -195,3 +196,18 @@ def test_the_newest_documents_are_listed_once_too(library: Library, tmp_path: Pa
     library.add(tmp_path / "notes" / "work", name="work")
     hits = library.search("", where=Filter(path="*.md")).hits
     assert sorted((hit.tool, hit.uri) for hit in hits) == [("work", "c.md"), ("work", "d.md")]
+
+
+def test_passages_in_another_language_are_passed_over(docs: Path, open_docs: Opener) -> None:
+    for number in range(30):
+        (docs / f"en{number}.md").write_text(f"# Moss {number}\n\nMoss grows on wall {number}. Moss.\n", "utf-8")
+    (docs / "ja.md").write_text("# 苔\n\n庭の moss は日陰を好む。湿った土を絶やさないようにする。\n", "utf-8")
+    library = open_docs()
+    request = SearchRequest("moss", mode="bm25", top_k=5)
+    assert "ja.md" not in documents(library.page(request))
+    assert documents(library.page(replace(request, language="ja"))) == ["ja.md"]
+    first = library.page(replace(request, language="en"))
+    second = library.page(replace(request, language="en", cursor=first.next_cursor))
+    assert len({*documents(first), *documents(second)}) == 10
+    with pytest.raises(QueryError):  # it belongs to a search in one language
+        library.page(replace(request, cursor=first.next_cursor))

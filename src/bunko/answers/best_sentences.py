@@ -13,6 +13,7 @@ from bunko.answers.statements import analyze_clauses
 from bunko.answers.support import check_support, find_gaps
 from bunko.search.query_analysis import analyse_query
 from bunko.text import analyzer
+from bunko.text.language import detect_language
 from bunko.text.sentences import LIST_MARKER, sentence_ranges
 from bunko.types.answers import AnswerSource
 
@@ -29,6 +30,7 @@ _MIN_SCORE_SHARE = 0.75
 _HEADING_WEIGHT, _NEIGHBOUR_WEIGHT = 0.6, 0.4
 _EXPECTED_KIND_BONUS = 0.25
 _RANK_DISCOUNT = 0.04
+_OTHER_LANGUAGE = 0.8
 _MAX_SENTENCE_CHARS = 400
 _MIN_SENTENCE_CHARS = 4
 # Sentences that share this much of their words may say the same.
@@ -107,7 +109,15 @@ def choose_sentences(
                 same[1].append(candidate.source.number)
         elif len(sentences) < limit:
             sentences.append((candidate, [candidate.source.number]))
+    language = detect_language(question)
+    sentences.sort(key=lambda item: -_score_in(language, item[0]))
     return [ChosenSentence(candidate.text, tuple(numbers), candidate.certainty) for candidate, numbers in sentences]
+
+
+def _score_in(language: str, candidate: _Candidate) -> float:
+    """Return the score of a sentence for somebody who asks in a language: less if it is in another one."""
+    other = detect_language(candidate.text)
+    return candidate.score * (_OTHER_LANGUAGE if language and other and other != language else 1.0)
 
 
 def _asks_for_unknown_name(question: str, sources: Sequence[AnswerSource]) -> bool:

@@ -20,6 +20,7 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 LANGUAGES: tuple[Language, ...] = ("en", "ja")
 IDENTITY_KEY = "bunko.identity"  # of the scope of a request that was let through
 _COOKIE_NAME = "bunko_session"
+LANGUAGE_COOKIE = "bunko_lang"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,21 @@ def local_path(text: str) -> str:
     return text if is_local else "/"
 
 
+def chosen_language(request: Request) -> Language | None:
+    """Return the language that somebody chose on the page of this server, or None."""
+    choice = request.cookies.get(LANGUAGE_COOKIE)
+    return next((language for language in LANGUAGES if language == choice), None)
+
+
 def choose_language(request: Request) -> Language:
-    """Return the language that a browser prefers; `?lang=` overrides it."""
+    """Return the language of a page: `?lang=`, else the one that was chosen, else the one that the browser prefers."""
     if (language_parameter := request.query_params.get("lang")) in LANGUAGES:
         return "ja" if language_parameter == "ja" else "en"
+    return chosen_language(request) or preferred_language(request)
+
+
+def preferred_language(request: Request) -> Language:
+    """Return the language that a browser or a program prefers."""
     best: tuple[float, Language] = (0.0, "en")
     for part in request.headers.get("accept-language", "").split(","):
         tag, _, weight = part.strip().lower().partition(";q=")

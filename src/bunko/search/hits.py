@@ -57,7 +57,7 @@ def find_hits(
             # For a reranker no deeper than without it if that is enough: the fusion is then the same.
             depth = max(request.rows_per_arm, request.rerank_count)
             deeper = replace(request, row_count=max(request.row_count, request.rerank_count), depth=depth)
-            hits = _fetch_hits(store, view, tools, request, rank_rows(view, embedder, deeper, where))
+            hits = fetch_hits(store, view, tools, request, rank_rows(view, embedder, deeper, where))
         if request.explain and request.explain_texts:
             hits = explain_texts(hits, request, embedder)
         _log.debug("[search] results: %d chunks returned", len(hits))
@@ -94,7 +94,7 @@ def _ranked_hits(
         seen_rows.update(ranked_row.row for ranked_row in new_rows)
         rows = [row for row in new_rows if rows_with_phrases is None or row.row in rows_with_phrases]
         for start in range(0, len(rows), batch):
-            yield from _fetch_hits(store, view, tools, request, rows[start : start + batch])
+            yield from fetch_hits(store, view, tools, request, rows[start : start + batch])
         # The last may stand higher than by its score, for having every word; the one before it does not.
         last_score = max((row.score for row in rows[-2:]), default=0.0)
         is_below_minimum = selection.min_score is not None and rows and last_score < selection.min_score
@@ -143,7 +143,7 @@ def _rows_with_grams(view: IndexView, phrase: str, where: tuple[int, ...] | None
     return None if len(rows) == MAX_PHRASE_ROWS else set(rows)
 
 
-def _fetch_hits(
+def fetch_hits(
     store: Store, view: IndexView, tools: Mapping[int, str], request: RankRequest, ranked_rows: Sequence[RankedRow]
 ) -> list[Hit]:
     """Return the hits of ranked rows, with their documents if the request asks for them."""

@@ -48,6 +48,7 @@ class SearchRequest:
     explain_texts: bool = True  # an explanation also names the fields of terms and the best sentence
     operators: bool = True  # "a phrase" must be in a text, -word must not
     min_score: float | None = None
+    language: str = ""  # ja or en: only passages in this language
     per_document: int | None = None  # at most this many hits of a document; hits of others take their place
     fill_up: bool = False  # return more of a document after all if others have too few; for a list without pages
     refresh: bool = True  # import changes first if a check is due
@@ -79,6 +80,7 @@ class Selection:
     limit: int  # after those of earlier pages; with `new_ranges`, of passages, however many hits these have
     phrases: tuple[str, ...] = ()  # that a text must contain
     excluded: tuple[str, ...] = ()  # words and phrases that it must not contain
+    language: str = ""  # that it must be in
     min_score: float | None = None
     per_document: int | None = None
     fill_up: bool = False

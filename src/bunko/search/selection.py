@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bunko.search.request import MAX_HITS, RankRequest, Selection
+from bunko.text.language import detect_language
 from bunko.text.phrases import fold_text, has_phrase
 from bunko.types import ArmScore, Hit
+
+_LANGUAGE_CHARS = 400
 
 
 def allows_text(selection: Selection, text: str) -> bool:
@@ -17,6 +20,11 @@ def allows_text(selection: Selection, text: str) -> bool:
     return all(has_phrase(folded, phrase) for phrase in selection.phrases) and not any(
         has_phrase(folded, phrase) for phrase in selection.excluded
     )
+
+
+def hit_language(hit: Hit) -> str:
+    """Return the language of a hit, as far as its beginning tells: ja, en, or empty."""
+    return detect_language(hit.chunk.text[:_LANGUAGE_CHARS])
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +68,8 @@ class SelectedHits:
         selection = self._selection
         # Scores are shown with four digits, and people copy what they see.
         if selection.min_score is not None and round(hit.score, 4) < selection.min_score:
+            return False
+        if selection.language and hit_language(hit) != selection.language:
             return False
         has_phrases = selection.phrases or selection.excluded
         return not has_phrases or allows_text(selection, hit.chunk.text_to_index(hit.title))

@@ -18,7 +18,7 @@ from bunko.interfaces.api.openapi import FIXED_PAGES
 from bunko.interfaces.api.problems import RequestError, error_status, problem_of
 from bunko.interfaces.api.requests import parse_body, parse_query, read_body
 from bunko.interfaces.api.routes import all_endpoints
-from bunko.interfaces.sender import caller_of, choose_language, is_local_user
+from bunko.interfaces.sender import caller_of, is_local_user, preferred_language
 from bunko.interfaces.worker_threads import Workers
 from bunko.library.access import ASK_HINT
 from bunko.messages import Language
@@ -65,11 +65,11 @@ class _Api:
         try:
             response = await self._answer(request)
         except BunkoError as error:
-            response = _problem_response(error, choose_language(request))
+            response = _problem_response(error, preferred_language(request))
         except Exception as error:
             package_error = find_package_error(error)
             _log.log(logging.DEBUG if package_error else logging.ERROR, "%s failed", scope["path"], exc_info=True)
-            response = _problem_response(package_error or _INTERNAL, choose_language(request))
+            response = _problem_response(package_error or _INTERNAL, preferred_language(request))
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:

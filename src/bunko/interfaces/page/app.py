@@ -12,6 +12,7 @@ from bunko.interfaces.page.document import DocumentPage
 from bunko.interfaces.page.library import LibraryPage
 from bunko.interfaces.page.library_views import DescriptionsPage, ModelsPage, SettingsPage
 from bunko.interfaces.page.map import MapPage
+from bunko.interfaces.page.preferences import keep_preferences
 from bunko.interfaces.page.quality import JudgePage, QualityPage
 from bunko.interfaces.page.ranking import SettingsChangePage
 from bunko.interfaces.page.rendering import answer_asset, environment, render, translate
@@ -43,6 +44,7 @@ def build_page(registry: ToolRegistry) -> ASGIApp:
             Route("/library/descriptions", DescriptionsPage(registry).answer),
             Route("/library/models", ModelsPage(registry).answer, methods=["GET", "POST"]),
             Route("/library/settings", SettingsPage(registry).answer, methods=["GET", "POST"]),
+            Route("/preferences", keep_preferences, methods=["POST"]),
             Route("/quality", QualityPage(registry).answer),
             Route("/quality/judge", JudgePage(registry).answer),
         ],

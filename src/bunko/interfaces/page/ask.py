@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from bunko.errors import BunkoError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.library.access import LibraryAccess
-    from bunko.types.answers import AnswerSource
+    from bunko.types.answers import AnswerSource, CheckedAnswer, CheckedSentence
 
 _MAX_SOURCE_CHARS = 1200
 
@@ -50,8 +51,9 @@ class AskPage(PageView):
                     "model": answer.model,
                     "sentences": [
                         {
-                            "text": remove_hidden_chars(sentence.text),
-                            "status": sentence.status,
+                            "text": _sentence_text(answer, sentence),
+                            # What a document says is not a claim to check; a remark says if it no longer does.
+                            "status": sentence.status if answer.model else "quoted",
                             "begins_line": "\n" in sentence.before,
                             "begins_paragraph": "\n\n" in sentence.before,
                             "numbers": list(dict.fromkeys(cited.number for cited in sentence.citations if cited.holds)),
@@ -59,8 +61,8 @@ class AskPage(PageView):
                         }
                         for sentence in readable_sentences(answer, strict=is_strict)
                     ],
-                    "sources": [_source_values(source, answer.question) for source in cited],
-                    "others": [_source_values(source, answer.question) for source in uncited],
+                    "sources": [_source_values(source, answer) for source in cited],
+                    "others": [_source_values(source, answer) for source in uncited],
                     "notices": [say(request, notice) for notice in answer.notices],
                 }
             except BunkoError as error:
@@ -68,9 +70,28 @@ class AskPage(PageView):
         return render(request, "ask.html", values, status=status)
 
 
-def _source_values(source: AnswerSource, question: str) -> dict[str, object]:
+def _sentence_text(answer: CheckedAnswer, sentence: CheckedSentence) -> str:
+    """Return a sentence as people read it; what a model wrote stays as it is."""
+    text = remove_hidden_chars(sentence.text)
+    uri = next((source.uri for source in answer.sources if source.number == sentence.best_source), "")
+    return text if answer.model else excerpt_text(text, uri)
+
+
+def _hit_lines(source: AnswerSource, answer: CheckedAnswer) -> str:
+    """Return the lines of the sentence that is quoted from a source, else of the whole passage."""
     citation = parse_citation(source.citation)
-    hit = f"L{citation.first}-L{citation.last}" if citation and citation.first else ""
+    if citation is None or not citation.first:
+        return ""
+    for sentence in answer.sentences:
+        if source.number in (cited.number for cited in sentence.citations):
+            quoted = re.search(r"\s+".join(map(re.escape, sentence.text.split())), source.text)
+            if quoted:
+                first = citation.first + source.text.count("\n", 0, quoted.start())
+                return f"L{first}-L{first + quoted[0].count(chr(10))}"
+    return f"L{citation.first}-L{citation.last}"
+
+
+def _source_values(source: AnswerSource, answer: CheckedAnswer) -> dict[str, object]:
     text = excerpt_text(remove_hidden_chars(source.text), source.uri)
     return {
         "number": source.number,
@@ -81,6 +102,6 @@ def _source_values(source: AnswerSource, question: str) -> dict[str, object]:
         "tool": single_line(source.tool),
         "date": source.stated_date,
         "text": text[:_MAX_SOURCE_CHARS] + ("…" if len(text) > _MAX_SOURCE_CHARS else ""),
-        "address": document_address(source.tool, source.uri, hit=hit, q=question),
+        "address": document_address(source.tool, source.uri, hit=_hit_lines(source, answer), q=answer.question),
         "trust": source.trust,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from pydantic import Field
@@ -28,6 +28,10 @@ class PageQuery(SearchQuery):
     why: int = Field(0, ge=0, le=1000, description="The result that is explained, counted from 1")
     tuning: bool = Field(False, description="Whether the settings of the ranking are shown")
     open: str = Field("", max_length=4000, description="The document beside the results: tool/path")
+    like: str = Field(
+        "", max_length=4000, description="The document that others are like: tool/path; nothing is searched"
+    )
+    language: Literal["", "ja", "en"] = Field("", description="Only passages in this language")
     hit: Name = Field("", description="Its lines that were found: L12-L30")
     at: int = Field(0, ge=0, description="Its character that was found, in long lines")
     lang: Name = Field("", description="Language of the page")
@@ -37,7 +41,12 @@ class PageQuery(SearchQuery):
     @property
     def is_empty(self) -> bool:
         """Whether it neither searches nor filters."""
-        return not (self.q.strip() or self.tag or self.since or self.until or self.path or self.selection)
+        return not (self.q.strip() or self.like or self.has_filter or self.selection)
+
+    @property
+    def search_language(self) -> str:
+        """The language of the passages that are searched; without words there are only documents to list."""
+        return self.language if self.q.strip() else ""
 
     @property
     def has_filter(self) -> bool:
@@ -62,7 +71,10 @@ class PageQuery(SearchQuery):
         )
         request = query.request()
         # Not joined: each result has the score that it shows. Changed files and the reranker may take long.
-        return replace(request, join_chunks=False, refresh=not self.typed, rerank=request.rerank and not self.typed)
+        return replace(
+            request, language=self.search_language, join_chunks=False, refresh=not self.typed,
+            rerank=request.rerank and not self.typed,
+        )  # fmt: skip
 
     def parameters(self, **changes: Any) -> list[tuple[str, str]]:
         """Return its parameters with some changes, without those that say nothing."""
@@ -99,6 +111,12 @@ def document_address(tool: str, uri: str, **parameters: str | int) -> str:
     path = f"/documents/{quote(tool, safe='')}/{quote(uri, safe=safe, errors='replace')}"
     filled = {name: value for name, value in parameters.items() if value}
     return f"{path}?{urlencode(filled, quote_via=quote)}" if filled else path
+
+
+def like_address(tool: str, uri: str, *, lang: str = "") -> str:
+    """Return the address of the documents that are like one."""
+    parameters = {"like": f"{tool}/{uri}"} | ({"lang": lang} if lang else {})
+    return f"/?{urlencode(parameters, quote_via=quote, errors='replace')}"
 
 
 def _write(value: Any) -> str:

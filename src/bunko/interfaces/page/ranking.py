@@ -15,7 +15,7 @@ from bunko.evaluation.judge import default_file
 from bunko.evaluation.settings_change import build_meter
 from bunko.interfaces.page.query import PageQuery, parse_page_query
 from bunko.interfaces.page.rendering import render
-from bunko.interfaces.page.results import Result, build_results, result_key
+from bunko.interfaces.page.results import Result, ResultBuilder, result_key
 from bunko.interfaces.page.view import PageView, error_page
 from bunko.search.request import tool_search_settings
 from bunko.types.ranking import OPTIONS, RankingOption
@@ -155,7 +155,8 @@ class SettingsChangePage(PageView):
         values = change_values(self.registry.library(), library, query)
         before = search_before(library, query) if not query.is_empty else []
         page = library.page(query.page_request(explain=False)) if not query.is_empty else None
-        values["results"] = build_results(page, query, before) if page else []
+        builder = ResultBuilder(library.readable, query, page.searched_query if page else "", before)
+        values["results"] = builder.build(page.results) if page else []
         values["query"] = query
         return render(request, "settings_change.html", values)
 

@@ -14,7 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from bunko.interfaces.sender import LANGUAGES, choose_language
+from bunko.interfaces.page.preferences import THEMES, chosen_theme
+from bunko.interfaces.sender import LANGUAGES, choose_language, chosen_language, find_identity
 from bunko.messages import Language
 from bunko.types.ranking import OPTIONS
 
@@ -123,9 +124,23 @@ def render(
         t=partial(translate, language),
         texts=script_texts(language, "common", *script_sections),
         path=request.url.path,
+        theme=chosen_theme(request),
+        preferences=partial(_preferences, request),
         **values,
     )  # fmt: skip
     return HTMLResponse(text, status, headers={"Vary": "Accept-Language, Cookie", "Cache-Control": "no-store"})
+
+
+def _preferences(request: Request) -> dict[str, object]:
+    """Return what the foot of a page needs: the choices, and whether there is a session to end."""
+    identity = find_identity(request.scope)
+    return {
+        "themes": ("", *THEMES),
+        "languages": ("", *LANGUAGES),
+        "language": chosen_language(request) or "",
+        # The link of `bunko ui` signs in again by itself; there is nothing to end but that command.
+        "can_sign_out": identity is not None and not identity.is_local_user,
+    }
 
 
 def script_json(value: Any) -> Markup:

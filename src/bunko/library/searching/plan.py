@@ -200,11 +200,12 @@ def _select(
         )  # fmt: skip
     folders = shared_folders(plan.tools) if len(plan.tools) > 1 else ()
     limit = min(plan.top_k, MAX_HITS - already_returned)
-    is_selective = parsed.phrases or parsed.excluded or folders or per_document is not None or min_score is not None
+    has_limit = per_document is not None or min_score is not None
+    is_selective = parsed.phrases or parsed.excluded or request.language or folders or has_limit
     if not is_selective and new_ranges is None:
         return replace(rank_request, row_count=already_returned + limit) if already_returned else rank_request
     selection = Selection(
-        limit, parsed.phrases, parsed.excluded, min_score, per_document, request.fill_up, folders,
+        limit, parsed.phrases, parsed.excluded, request.language, min_score, per_document, request.fill_up, folders,
         already_returned, new_ranges,
     )  # fmt: skip
     return replace(rank_request, query=parsed.words, selection=selection)

@@ -298,6 +298,32 @@ class Searcher:
         _, hits = self._search_with_repair(replace(plan, rank_request=rank_request, notices=[]))
         return hits[0].score if hits else None
 
+    def similar(self, tool: Tool, uri: str, *, limit: int = 10) -> list[Hit]:
+        """Return the nearest passage of each of the documents that are most like another one, the nearest first.
+
+        Only documents with vectors of the same embedder are compared; without vectors, its key phrases are searched.
+        """
+        from bunko.library.searching.similar import key_phrases, nearest_hits
+
+        with self._store.read_transaction():
+            prepared = self._store.documents.export(tool.id, [uri])
+            if not prepared:
+                return []
+            tools = [other for other in self.tools() if other.active or other.id == tool.id]
+            names = {other.id: other.name for other in tools if other.built.embedder == tool.built.embedder}
+            hits = nearest_hits(self._store, self._index.view(list(names)), names, prepared[0], limit)
+        if not hits:
+            request = SearchRequest(
+                key_phrases(tool.id, prepared[0]), mode="bm25", top_k=limit + 1, per_document=1, operators=False,
+                refresh=False, rerank=False,
+            )  # fmt: skip
+            hits = self.answer(request).hits if request.query else []
+        others: dict[tuple[str, str], Hit] = {}
+        for hit in hits:
+            if (hit.tool, hit.uri) != (tool.name, uri):
+                others.setdefault((hit.tool, hit.uri), hit)
+        return web_defaults.add_provenance(self._store, tools, list(others.values())[:limit])
+
     def _refresh_tool(self, tool: Tool, *, vectors: bool, observer: Observer = NO_OBSERVER) -> list[str]:
         """Import changes; a problem of the source or the embedder becomes a notice, as the index can be searched."""
         try:

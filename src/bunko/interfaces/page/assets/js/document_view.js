@@ -1,4 +1,5 @@
 // A document: the hit scrolled into view, lines loaded when they come near, and the outline.
+import { request } from "./api.js";
 import { element, t } from "./dom.js";
 import { fetchPart, say } from "./fragments.js";
 
@@ -283,17 +284,9 @@ function scrollerOf(article) {
  */
 export async function openInEditor(address, line) {
   try {
-    const reply = await fetch(`${address.replace(/^\/documents\//, "/api/v1/documents/")}/open`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ line }),
-    });
-    if (reply.ok) say(t("document.opened"));
-    else {
-      const problem = await reply.json();
-      say(`${problem.detail}. ${problem.hint ?? ""}`);
-    }
-  } catch {
-    say(t("search.offline"));
+    await request("POST", `${address}/open`, { line });
+    say(t("document.opened"));
+  } catch (error) {
+    say(/** @type {Error} */ (error).message);
   }
 }

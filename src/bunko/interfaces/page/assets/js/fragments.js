@@ -23,6 +23,8 @@ export class SessionEnded extends ServerProblem {
 export async function fetchPart(address, id, signal, body) {
   const url = new URL(address, location.origin);
   url.searchParams.set("part", id);
+  const language = new URLSearchParams(location.search).get("lang");
+  if (language) url.searchParams.set("lang", language);
   const reply = await fetch(url, { signal, body, method: body ? "POST" : "GET", headers: { Accept: "text/html" } });
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
   const part = page.getElementById(id);

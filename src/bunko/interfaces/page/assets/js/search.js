@@ -1,20 +1,25 @@
 // Search as you type: the address says what is searched, the server renders the results.
 import { t } from "./dom.js";
 import { openInEditor, scrollToHit, showDocument } from "./document_view.js";
+import { rememberFocus, restoreFocus } from "./followed.js";
 import { SessionEnded, fetchPart, say } from "./fragments.js";
 import { listenToKeys } from "./keys.js";
-import { addSliders, fillSliders } from "./sliders.js";
+import { fillForm, formAddress, setHidden } from "./search_form.js";
+import { forget, remember, showSearched } from "./searched.js";
+import { addSliders } from "./sliders.js";
 
 const DELAY = 8; // milliseconds after a key: half a frame, so that keys that come at once ask once
 const PAUSE = 400; // after the results of the last key, until changed files are looked for
 const SPOKEN_DELAY = 600; // until the number of results is said
 const wide = matchMedia("(min-width: 64rem)");
+const hasMargin = matchMedia("(min-width: 78rem)"); // for what narrows the results, beside them
 
 const form = /** @type {HTMLFormElement} */ (document.getElementById("search"));
 const input = /** @type {HTMLInputElement} */ (document.getElementById("query"));
 const panel = /** @type {HTMLElement} */ (document.getElementById("panel"));
 const status = /** @type {HTMLElement} */ (document.getElementById("status"));
 const columns = /** @type {HTMLElement} */ (panel.parentElement);
+const searched = /** @type {HTMLElement} */ (document.getElementById("searched"));
 
 /** @type {AbortController | null} */
 let running = null;
@@ -36,14 +41,10 @@ function comparable(search) {
   return parameters.toString();
 }
 
-/** The address of what the form says. */
-function formAddress() {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of new FormData(form)) {
-    if (typeof value === "string" && value.trim()) parameters.append(name, value);
-  }
-  const search = parameters.toString();
-  return search ? `/?${search}` : "/";
+/** Show what narrows the results where there is room for it. */
+function unfoldFacets() {
+  const details = document.querySelector("#facets details");
+  if (details instanceof HTMLDetailsElement) details.open = hasMargin.matches && !columns.classList.contains("split");
 }
 
 /**
@@ -73,6 +74,7 @@ async function showResults(address, focus, isTyped = false) {
   running = current;
   const url = new URL(address, location.origin);
   shownSearch = comparable(url.search);
+  showSearched(searched, !shownSearch);
   if (isTyped) url.searchParams.set("typed", "true");
   try {
     const results = await fetchPart(url.href, "results", current.signal);
@@ -81,11 +83,31 @@ async function showResults(address, focus, isTyped = false) {
     document.title = `${input.value || t("common.page_search")} · ${t("common.name")}`;
     speak(results.dataset.status ?? "");
     if (isTyped) pausing = window.setTimeout(showResults, PAUSE, address);
+    else await showFacets(address, current);
   } catch (error) {
     if (current.signal.aborted) return;
     if (error instanceof SessionEnded) say(error.message);
     else say(error instanceof TypeError ? t("search.offline") : t("search.failed", { message: String(/** @type {Error} */ (error).message) }));
   }
+}
+
+/**
+ * Fetch and show what narrows the results: counting takes longer than searching, so only after a pause.
+ * @param {string} address
+ * @param {AbortController} current
+ */
+async function showFacets(address, current) {
+  const facets = await fetchPart(address, "facets", current.signal);
+  const shown = document.getElementById("facets");
+  if (current !== running || !shown || shown.isEqualNode(facets)) return;
+  const hasFocus = shown.contains(document.activeElement);
+  const wasOpen = shown.querySelector("details")?.open ?? false;
+  shown.replaceWith(facets);
+  unfoldFacets();
+  const details = facets.querySelector("details");
+  if (details && wasOpen && !columns.classList.contains("split")) details.open = true;
+  if (hasFocus) /** @type {HTMLElement} */ (facets.querySelector("a, summary") ?? input).focus();
+  if (facets.dataset.status) speak(facets.dataset.status);
 }
 
 /**
@@ -142,35 +164,51 @@ form.addEventListener("input", (event) => {
   typed();
 });
 form.addEventListener("change", (event) => {
-  if (event.target instanceof HTMLSelectElement) search("push");
+  const target = event.target;
+  if (target instanceof HTMLSelectElement) search("push");
+  else if (target instanceof HTMLInputElement && target.dataset.for) setDates({ [target.dataset.for]: target.value });
   else isSettled = true;
 });
+/** @param {Record<string, string>} dates */
+function setDates(dates) {
+  for (const [name, value] of Object.entries(dates)) {
+    const field = form.elements.namedItem(name);
+    if (field instanceof HTMLInputElement) field.value = value;
+  }
+  search("push");
+}
+
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   clearTimeout(typing);
+  remember(input.value);
   if (comparable(new URL(formAddress(), location.origin).search) === shownSearch) isSettled = true;
   else search("push");
 });
 
-addEventListener("popstate", () => {
+/**
+ * Show the search of a link.
+ * @param {HTMLAnchorElement} link
+ */
+function follow(link) {
+  history.pushState(null, "", link.href);
+  isSettled = true;
+  fillForm();
+  closePanel(false);
+  void showResults(location.href);
+}
+
+addEventListener("popstate", async () => {
   const parameters = new URLSearchParams(location.search);
-  const remaining = new URLSearchParams(parameters);
-  for (const field of form.elements) {
-    if ((field instanceof HTMLInputElement || field instanceof HTMLSelectElement) && field.name) {
-      const [value = "", ...others] = remaining.getAll(field.name); // several fields may have one name
-      field.value = value;
-      remaining.delete(field.name);
-      for (const other of others) remaining.append(field.name, other);
-    }
-  }
-  fillSliders(form);
+  fillForm();
   isSettled = true;
   const isNew = comparable(location.search) !== shownSearch;
   if (parameters.has("tuning") !== Boolean(document.getElementById("ranking"))) return location.reload();
-  if (isNew) void showResults(location.href);
   const address = parameters.get("open");
+  if (!address) closePanel(false);
+  if (isNew) await showResults(location.href);
   if (address) void openBeside(documentAddress(parameters), null, false);
-  else closePanel(false);
+  else restoreFocus();
 });
 
 /** @param {URLSearchParams} parameters */
@@ -205,6 +243,7 @@ async function openBeside(address, entry, takesFocus) {
   panel.replaceChildren(article);
   panel.hidden = false;
   columns.classList.add("split");
+  unfoldFacets();
   const text = /** @type {HTMLElement} */ (article.querySelector(".text"));
   showDocument(article, text);
   if (takesFocus) text.focus({ preventScroll: true });
@@ -217,6 +256,7 @@ function closePanel(writesAddress) {
   panel.hidden = true;
   panel.replaceChildren();
   columns.classList.remove("split");
+  unfoldFacets();
   if (writesAddress) history.pushState(null, "", formAddress());
   markShown();
   return true;
@@ -256,41 +296,45 @@ function explain(link) {
   void showResults(address.pathname + address.search, `.result:nth-child(${number + 1}) .why-link`);
 }
 
-/**
- * @param {string} name
- * @param {string} value
- */
-function setHidden(name, value) {
-  const old = form.querySelector(`input[type="hidden"][name="${name}"]`);
-  if (!value) return old?.remove();
-  const field = old instanceof HTMLInputElement ? old : document.createElement("input");
-  field.type = "hidden";
-  field.name = name;
-  field.value = value;
-  form.append(field);
-}
-
 document.addEventListener("click", (event) => {
   const target = event.target instanceof Element ? event.target.closest("a, button") : null;
   if (!(target instanceof HTMLElement) || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  if (!(target instanceof HTMLAnchorElement)) press(target);
-  else if (target.classList.contains("why-link")) {
-    event.preventDefault();
-    explain(target);
-  } else if (target.classList.contains("tune")) {
-    event.preventDefault();
-    const ranking = document.getElementById("ranking");
-    setHidden("tuning", ranking ? "" : "true");
-    ranking?.remove(); // what was tried there is no longer searched
-    location.assign(formAddress());
-  } else if (target.dataset.beside && wide.matches) {
-    event.preventDefault();
-    void openBeside(target.getAttribute("href") ?? "", target.dataset.beside, event.detail === 0);
-  }
+  if (!(target instanceof HTMLAnchorElement)) return press(target);
+  if (target.matches("a.name")) remember(input.value);
+  if (target.closest("#results")) rememberFocus(target);
+  const act = actionOf(target, event.detail === 0);
+  if (!act) return;
+  event.preventDefault();
+  act();
 });
+
+/**
+ * Return what a link does here; null if it leads to another page.
+ * @param {HTMLAnchorElement} link
+ * @param {boolean} isKey whether a key pressed it
+ * @returns {(() => void) | null}
+ */
+function actionOf(link, isKey) {
+  const { since, beside } = link.dataset;
+  if (link.matches("#facets a, #searched a, #results .tag, #results .like")) return () => follow(link);
+  if (since) return () => setDates({ since, until: "" });
+  if (link.classList.contains("why-link")) return () => explain(link);
+  if (link.classList.contains("tune")) return changeTuning;
+  if (beside && wide.matches) return () => void openBeside(link.getAttribute("href") ?? "", beside, isKey);
+  return null;
+}
+
+function changeTuning() {
+  const ranking = document.getElementById("ranking");
+  setHidden("tuning", ranking ? "" : "true");
+  ranking?.remove(); // what was tried there is no longer searched
+  location.assign(formAddress());
+}
 
 /** @param {HTMLElement} button */
 function press(button) {
+  const picker = button.parentElement?.querySelector("input[type=date]");
+  if (picker instanceof HTMLInputElement) return picker.showPicker();
   const result = /** @type {HTMLElement | null} */ (button.closest(".result"));
   if (button.dataset.copy && result) void copy(result, button.dataset.copy);
   else if (button.dataset.openEditor) {
@@ -298,12 +342,21 @@ function press(button) {
     void openInEditor(button.dataset.openEditor, Number(line));
   } else if (button.classList.contains("close") && closePanel(true)) input.focus();
   else if (button.classList.contains("help")) showKeys();
+  else if (button.classList.contains("forget")) {
+    forget();
+    showSearched(searched, false);
+    input.focus();
+  }
 }
 
 function showKeys() {
   const dialog = document.getElementById("keys");
   if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal();
 }
+
+hasMargin.addEventListener("change", unfoldFacets);
+unfoldFacets();
+showSearched(searched, !shownSearch);
 
 listenToKeys({ input, closePanel: () => closePanel(true), showKeys });
 
@@ -314,3 +367,5 @@ if (opened) {
   scrollToHit(opened);
   markShown();
 }
+const navigation = performance.getEntriesByType("navigation")[0];
+if (navigation instanceof PerformanceNavigationTiming && navigation.type === "back_forward") restoreFocus();
