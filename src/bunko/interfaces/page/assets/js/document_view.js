@@ -32,7 +32,7 @@ export function showDocument(article, scroller) {
       void loadMore(article, link, watcher);
     } else if (link.dataset.view) {
       event.preventDefault();
-      void changeView(article, link, watcher);
+      if (!link.hasAttribute("aria-current")) void changeView(article, link, watcher);
     } else if (link.dataset.line) {
       event.preventDefault();
       void jump(article, link, watcher);
