@@ -58,7 +58,7 @@ def test_a_map_has_a_place_and_a_group_for_each_document(client: ApiClient) -> N
     ]
     places = {document["title"]: (document["x"], document["y"]) for document in reply["documents"]}
     assert len(set(places.values())) == 5
-    assert reply["layouts"][0] == "pca"
+    assert reply["color"] == "tool"
     moon = next(document for document in reply["documents"] if document["title"] == "Moon")
     assert (moon["tool"], moon["path"], moon["date"], moon["group"]) == ("notes", "moon.md", "2025-02-01", 1)
 
@@ -76,15 +76,6 @@ def test_a_map_is_coloured_by_tag_or_year(client: ApiClient) -> None:
 def test_an_unchanged_map_is_not_sent_again(client: ApiClient) -> None:
     etag = client.get("/map").headers["etag"]
     assert client.get("/map", headers={"If-None-Match": etag}).status == 304
-
-
-def test_a_layout_that_is_not_installed_says_how_to_install_it(client: ApiClient) -> None:
-    reply = client.get("/map", layout="umap")
-    if "umap" in client.get("/map").json["layouts"]:
-        assert reply.status == 200
-    else:
-        assert reply.status == 400
-        assert "bunko[umap]" in reply.json["hint"]
 
 
 def test_a_query_is_near_the_documents_about_it(client: ApiClient) -> None:

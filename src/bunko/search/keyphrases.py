@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+import numpy as np
 
 from bunko.readers.places import without_cells
 from bunko.text import analyzer
@@ -19,6 +22,12 @@ _TITLE_WEIGHT, _HEADING_WEIGHT, _BODY_WEIGHT = 3.0, 2.0, 1.0
 _MAX_BODY_CHARS = 600
 # Only the candidates with the best scores take part in the selection.
 _MAX_CANDIDATES = 400
+# A name on a map: half as many characters if they are Japanese ones. It stands for two documents at least.
+_MAX_NAME_WIDTH, _MIN_COUNT_OF_NAME = 28, 2
+# Between 0, where names say what is frequent, and 1, where they say what is nowhere else, however rare it is here.
+_DISTINCTNESS = 0.75
+# Of the beginning of a text, which has to be parsed for thousands of documents.
+_MAX_BEGINNING_CHARS = 240
 # A text already covered by a phrase counts this much for the next; a phrase with a repeated word this much.
 _COVERED_TEXT_FACTOR = 0.4
 _REPEATED_WORD_FACTOR = 0.5
@@ -77,15 +86,106 @@ def extract_phrases(
     return _select_phrases(best[:_MAX_CANDIDATES], limit)
 
 
+def name_groups(
+    documents: Sequence[tuple[str, str]], levels: Sequence[Sequence[int]], language: Literal["ja", "en"]
+) -> list[dict[int, str]]:
+    """Return for each level the names of its groups: phrases that are frequent in one and rare in the others.
+
+    `documents` are titles and beginnings of texts in a language; each level says to which group each of them belongs.
+    No name is like another of its level, or of a coarser level before it around the same documents.
+    """
+    collector = _CandidateCollector()
+    if not documents:
+        return [{} for _ in levels]
+    collector = _CandidateCollector()
+    for number, (title, beginning) in enumerate(documents):
+        collector.add_document(number, title, beginning)
+    text = "\n".join(part[:_MAX_BEGINNING_CHARS] for document in documents for part in document)
+    candidates = collector.candidates()
+    form_weights = np.array([_name_weight(candidate, collector, language) for candidate in candidates], np.float32)
+    row_of = {_phrase_key(candidate.form): row for row, candidate in enumerate(candidates)}
+    rows = np.repeat(np.arange(len(candidates)), [len(candidate.text_weights) for candidate in candidates])
+    owners = np.array([collector.document_of_text[text] for c in candidates for text in c.text_weights], np.intp)
+    weights = np.array([weight for c in candidates for weight in c.text_weights.values()], np.float32)
+    names: list[dict[int, str]] = []
+    above: list[list[str]] = [[] for _ in documents]  # the names of the coarser groups around each document
+    for level in levels:
+        group_of = np.array(level, np.intp)
+        members = [np.flatnonzero(group_of == group).tolist() for group in range(int(group_of.max(initial=0)) + 1)]
+        counts = np.zeros((len(candidates), len(members)), np.float32)
+        np.add.at(counts, (rows, group_of[owners]), weights)
+        rates = counts / np.maximum(1, np.array([len(documents) for documents in members]))
+        for row, candidate in enumerate(candidates):
+            longer = [row_of[key] for form in candidate.longer_forms if (key := _phrase_key(form)) in row_of]
+            if longer:
+                rates[row] -= _NESTED_DISCOUNT * rates[longer].max(axis=0)
+        rates = np.where(counts >= _MIN_COUNT_OF_NAME, np.maximum(rates, 0), 0)
+        distinctness = rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-9)
+        scores = rates * distinctness**_DISTINCTNESS * form_weights[:, None]
+        used: dict[int, str] = {}
+        taken: list[str] = []
+        for place in np.argsort(-scores, axis=None, kind="stable")[: _MAX_CANDIDATES * len(members)].tolist():
+            row, group = divmod(place, len(members))
+            if not scores[row, group]:
+                break
+            key, name = _phrase_key(candidates[row].form).casefold(), candidates[row].text()
+            if group in used or any(_is_like(key, other) for other in (*taken, *above[members[group][0]])):
+                continue
+            if _is_cut(name, text):
+                continue
+            used[group] = name
+            taken.append(key)
+            for document in members[group]:
+                above[document].append(key)
+        names.append(used)
+    return names
+
+
+def _name_weight(candidate: _PhraseCandidate, collector: _CandidateCollector, language: str) -> float:
+    """Return how well a phrase suits as a name: one that is mostly part of longer ones does not."""
+    text = candidate.text()
+    if _width(text) > _MAX_NAME_WIDTH or (language == "en" and not text.isascii()):
+        return 0.0
+    return _form_weight(candidate, collector) * len(candidate.standalone_texts) / len(candidate.text_weights)
+
+
+_KATAKANA = "[ァ-ヺー]"
+
+
+def _is_cut(name: str, text: str) -> bool:
+    """Return whether a name is mostly a piece of longer words in katakana, which the dictionary does not have."""
+    before = f"(?<!{_KATAKANA})" if re.match(_KATAKANA, name) else ""
+    after = f"(?!{_KATAKANA})" if re.search(f"{_KATAKANA}$", name) else ""
+    if not before and not after:
+        return False
+    return 2 * len(re.findall(before + re.escape(name) + after, text)) < text.count(name)
+
+
+def _is_like(key: str, other: str) -> bool:
+    """Return whether two names can hardly be told apart: equal, or one is most of the other."""
+    return (key in other or other in key) and 2 * min(len(key), len(other)) > max(len(key), len(other))
+
+
+def _width(text: str) -> int:
+    return sum(1 if char.isascii() else 2 for char in text)
+
+
 class _CandidateCollector:
     """Collects candidates from titles, headings and bodies; repetition within one text adds no weight."""
 
     def __init__(self) -> None:
         self.chunk_count = 0
+        self.document_of_text = [-1]  # texts are counted from 1 on
         self._by_key: dict[str, _PhraseCandidate] = {}
         self._seen_texts: set[tuple[int, str]] = set()
         self._verb_counts: Counter[str] = Counter()
         self._word_counts: Counter[str] = Counter()
+
+    def add_document(self, number: int, title: str, beginning: str) -> None:
+        """Add a document by its title and the beginning of its text."""
+        for text, weight in ((title, _TITLE_WEIGHT), (plain_text(beginning)[:_MAX_BEGINNING_CHARS], _BODY_WEIGHT)):
+            self._read_text(number, text, weight)
+            self.document_of_text += [number] * (len(self._seen_texts) + 1 - len(self.document_of_text))
 
     def add(self, row: ChunkRow) -> None:
         """Add a chunk with its title and headings."""
