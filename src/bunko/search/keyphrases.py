@@ -22,8 +22,10 @@ _TITLE_WEIGHT, _HEADING_WEIGHT, _BODY_WEIGHT = 3.0, 2.0, 1.0
 _MAX_BODY_CHARS = 600
 # Only the candidates with the best scores take part in the selection.
 _MAX_CANDIDATES = 400
-# A name on a map: half as many characters if they are Japanese ones. It stands for two documents at least.
-_MAX_NAME_WIDTH, _MIN_COUNT_OF_NAME = 28, 2
+# A name on a map: half as many characters if they are Japanese ones. It stands for some of the documents at least.
+_MAX_NAME_WIDTH, _MIN_SHARE_OF_NAME, _MAX_WEIGHT_OF_NAME = 28, 0.06, 2.0
+# What is left of code that stands in the midst of a text.
+_CODE_WORDS = frozenset("class const def export from function import interface let return type var".split())
 # Between 0, where names say what is frequent, and 1, where they say what is nowhere else, however rare it is here.
 _DISTINCTNESS = 0.75
 # Of the beginning of a text, which has to be parsed for thousands of documents.
@@ -104,22 +106,28 @@ def name_groups(
     candidates = collector.candidates()
     form_weights = np.array([_name_weight(candidate, collector, language) for candidate in candidates], np.float32)
     row_of = {_phrase_key(candidate.form): row for row, candidate in enumerate(candidates)}
-    rows = np.repeat(np.arange(len(candidates)), [len(candidate.text_weights) for candidate in candidates])
-    owners = np.array([collector.document_of_text[text] for c in candidates for text in c.text_weights], np.intp)
-    weights = np.array([weight for c in candidates for weight in c.text_weights.values()], np.float32)
+    document_of = collector.document_of_text
+    uses: dict[tuple[int, int], float] = {}  # the weight of a phrase in a document, its title being read first
+    for row, candidate in enumerate(candidates):
+        for number, weight in candidate.text_weights.items():
+            uses.setdefault((row, document_of[number]), min(weight, _MAX_WEIGHT_OF_NAME))
+    rows, owners = np.array(list(uses), np.intp).reshape(-1, 2).T
+    weights = np.array(list(uses.values()), np.float32)
     names: list[dict[int, str]] = []
     above: list[list[str]] = [[] for _ in documents]  # the names of the coarser groups around each document
     for level in levels:
         group_of = np.array(level, np.intp)
         members = [np.flatnonzero(group_of == group).tolist() for group in range(int(group_of.max(initial=0)) + 1)]
         counts = np.zeros((len(candidates), len(members)), np.float32)
-        np.add.at(counts, (rows, group_of[owners]), weights)
-        rates = counts / np.maximum(1, np.array([len(documents) for documents in members]))
+        rates = np.zeros_like(counts)
+        sizes = np.array([max(1, len(documents)) for documents in members], np.float32)
+        np.add.at(counts, (rows, group_of[owners]), 1)
+        np.add.at(rates, (rows, group_of[owners]), weights / sizes[group_of[owners]])
         for row, candidate in enumerate(candidates):
             longer = [row_of[key] for form in candidate.longer_forms if (key := _phrase_key(form)) in row_of]
             if longer:
                 rates[row] -= _NESTED_DISCOUNT * rates[longer].max(axis=0)
-        rates = np.where(counts >= _MIN_COUNT_OF_NAME, np.maximum(rates, 0), 0)
+        rates = np.where(counts >= np.maximum(2, _MIN_SHARE_OF_NAME * sizes), np.maximum(rates, 0), 0)
         distinctness = rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-9)
         scores = rates * distinctness**_DISTINCTNESS * form_weights[:, None]
         used: dict[int, str] = {}
@@ -144,7 +152,8 @@ def name_groups(
 def _name_weight(candidate: _PhraseCandidate, collector: _CandidateCollector, language: str) -> float:
     """Return how well a phrase suits as a name: one that is mostly part of longer ones does not."""
     text = candidate.text()
-    if _width(text) > _MAX_NAME_WIDTH or (language == "en" and not text.isascii()):
+    is_foreign = language == "en" and not text.isascii()
+    if is_foreign or _width(text) > _MAX_NAME_WIDTH or text.partition(" ")[0] in _CODE_WORDS:
         return 0.0
     return _form_weight(candidate, collector) * len(candidate.standalone_texts) / len(candidate.text_weights)
 

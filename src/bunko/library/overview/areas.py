@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.intp]
 
+_FAR = 0.02  # of the documents of an area may lie outside its box
 _GRID = 192  # cells along each side
 _AREAS = (10, 40, 160)  # of each level: as many as a person takes in at a glance, and finer ones to zoom in
 _DOCUMENTS_OF_AN_AREA = 6  # on average, at least
+_FEW = 5  # documents, whose titles say enough
+_MOST = 0.8  # of the documents of the coarser area around it, which has a name already
 _SPREADS = [_GRID / 6 * 0.87**step for step in range(26)]  # of the weight of a document, in cells of the grid
 _READ_OF_AN_AREA = 24  # documents, of each of the finest
 LANGUAGES: tuple[Literal["", "ja", "en"], ...] = ("", "ja", "en")
@@ -34,7 +37,7 @@ class Area:
     names: dict[str, str]
     x: float  # of the document in their midst
     y: float
-    box: list[float]  # least x and y, greatest x and y
+    box: list[float]  # least x and y, greatest x and y of nearly all of them
     count: int
 
     def name(self, language: str) -> str:
@@ -58,14 +61,16 @@ def find_areas(positions: npt.NDArray[np.float32], texts: Sequence[Text]) -> tup
     for level, (area_of, names) in enumerate(zip(levels, _names(levels, texts), strict=True)):
         counts = np.bincount(area_of)
         for number in np.argsort(-counts, kind="stable").tolist():
-            if number not in names:
-                continue  # its documents have nothing in common that others have not
             is_inside = area_of == number
+            around = int((levels[level - 1] == levels[level - 1][is_inside.argmax()]).sum()) if level else 0
+            # Without a name: its documents have nothing in common that others have not.
+            if number not in names or (level and (counts[number] < _FEW or counts[number] > _MOST * around)):
+                continue
             if level == 0:
                 first[is_inside] = len(areas)
             inside = positions[is_inside]
             middle = inside[((inside - np.median(inside, axis=0)) ** 2).sum(axis=1).argmin()]
-            low, high = inside.min(axis=0), inside.max(axis=0)
+            low, high = np.quantile(inside, (_FAR, 1 - _FAR), axis=0)
             x, y, *box = (float(value) for value in (*middle, *low, *high))
             areas.append(Area(level, names[number], x, y, box, int(counts[number])))
     return areas, first

@@ -75,10 +75,17 @@ def _positions(reduced: Array, earlier: Array | None) -> Array:
     is_known: npt.NDArray[np.bool_] = np.isfinite(earlier[:, 0])
     if is_known.sum() * 2 < count:
         start = reduced[:, :2] / max(float(reduced[:, 0].std()), 1e-6)
-        positions = _descend(start, neighbours, _EARLY_ROUNDS, _ROUNDS)
+        positions = _lie_flat(_descend(start, neighbours, _EARLY_ROUNDS, _ROUNDS))
     else:
         positions = _descend(_fill_in(earlier, is_known, neighbours), neighbours, 0, _ROUNDS_FROM_EARLIER)
     return _aligned(positions, earlier, is_known)
+
+
+def _lie_flat(positions: Array) -> Array:
+    """Return positions turned so that they are wider than they are high, as a screen is."""
+    _, _, axes = np.linalg.svd(positions, full_matrices=False)
+    flat: Array = positions @ axes.T.astype(np.float32)
+    return flat
 
 
 def _fill_in(earlier: Array, is_known: npt.NDArray[np.bool_], neighbours: npt.NDArray[np.int32]) -> Array:
@@ -150,7 +157,7 @@ def _repulsion(positions: Array) -> Array:
         total = weights.sum() - len(positions)
         weights *= weights
         force = np.stack([(weights * across).sum(axis=1), (weights * along).sum(axis=1)], axis=1)
-        return (force / max(total, 1e-9)).astype(np.float32)
+        return np.asarray(force / max(total, 1e-9), np.float32)
     low = positions.min(axis=0)
     width = float((positions.max(axis=0) - low).max())
     step = max(min(_GRID_STEP, width / _MIN_GRID), width / _MAX_GRID, 1e-3)
@@ -173,7 +180,7 @@ def _repulsion(positions: Array) -> Array:
     total = sum(share * potential.ravel()[at] for share, at in zip(shares, flat, strict=True)).sum() - len(positions)
     slopes = (sum(share * slope.ravel()[at] for share, at in zip(shares, flat, strict=True)) for slope in (down, right))
     force = np.stack([*slopes], axis=1)
-    return (-0.5 * force / max(total, 1e-9)).astype(np.float32)
+    return np.asarray(-0.5 * force / max(total, 1e-9), np.float32)
 
 
 def _nearest_neighbours(points: Array, count: int) -> npt.NDArray[np.int32]:

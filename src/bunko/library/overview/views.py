@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from bunko import sources
 from bunko.embedders.embed import embed_and_check
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 Color = Literal["tool", "folder", "language", "tag", "kind", "year"]
+COLORS: tuple[Color, ...] = get_args(Color)
 # More colours look alike.
 MAX_GROUPS = 8
 
