@@ -76,7 +76,7 @@ def measure_layout(library: MapLibrary) -> tuple[float, float, float]:
         with open_library(paths, environ=library.environ) as opened:
             tools = opened.tools()
             start = time.process_time(), time.perf_counter()
-            opened.maps.build(tools, "pca")
+            opened.maps.build(tools)
             times.append((time.process_time() - start[0], time.perf_counter() - start[1]))
     return *times[0], times[1][0]
 

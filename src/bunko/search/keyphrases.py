@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -89,14 +89,16 @@ def extract_phrases(
 
 
 def name_groups(
-    documents: Sequence[tuple[str, str]], levels: Sequence[Sequence[int]], language: Literal["ja", "en"]
+    documents: Sequence[tuple[str, str]],
+    levels: Sequence[tuple[Sequence[int], Mapping[int, str]]],
+    language: Literal["ja", "en"],
 ) -> list[dict[int, str]]:
     """Return for each level the names of its groups: phrases that are frequent in one and rare in the others.
 
-    `documents` are titles and beginnings of texts in a language; each level says to which group each of them belongs.
-    No name is like another of its level, or of a coarser level before it around the same documents.
+    `documents` are titles and beginnings of texts in a language. Each level says to which group each of them belongs,
+    and which names groups have in another language. No name is like that of another group of its level, or of a coarser
+    level before it around the same documents.
     """
-    collector = _CandidateCollector()
     if not documents:
         return [{} for _ in levels]
     collector = _CandidateCollector()
@@ -115,7 +117,7 @@ def name_groups(
     weights = np.array(list(uses.values()), np.float32)
     names: list[dict[int, str]] = []
     above: list[list[str]] = [[] for _ in documents]  # the names of the coarser groups around each document
-    for level in levels:
+    for level, other_names in levels:
         group_of = np.array(level, np.intp)
         members = [np.flatnonzero(group_of == group).tolist() for group in range(int(group_of.max(initial=0)) + 1)]
         counts = np.zeros((len(candidates), len(members)), np.float32)
@@ -131,20 +133,19 @@ def name_groups(
         distinctness = rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-9)
         scores = rates * distinctness**_DISTINCTNESS * form_weights[:, None]
         used: dict[int, str] = {}
-        taken: list[str] = []
         for place in np.argsort(-scores, axis=None, kind="stable")[: _MAX_CANDIDATES * len(members)].tolist():
             row, group = divmod(place, len(members))
             if not scores[row, group]:
                 break
-            key, name = _phrase_key(candidates[row].form).casefold(), candidates[row].text()
-            if group in used or any(_is_like(key, other) for other in (*taken, *above[members[group][0]])):
+            if group in used:
                 continue
-            if _is_cut(name, text):
+            name = candidates[row].text()
+            others = [*used.values(), *(other for place, other in other_names.items() if place != group)]
+            if any(_is_like(name, other) for other in (*others, *above[members[group][0]])) or _is_cut(name, text):
                 continue
             used[group] = name
-            taken.append(key)
             for document in members[group]:
-                above[document].append(key)
+                above[document].append(name)
         names.append(used)
     return names
 
@@ -170,9 +171,10 @@ def _is_cut(name: str, text: str) -> bool:
     return 2 * len(re.findall(before + re.escape(name) + after, text)) < text.count(name)
 
 
-def _is_like(key: str, other: str) -> bool:
+def _is_like(name: str, other: str) -> bool:
     """Return whether two names can hardly be told apart: equal, or one is most of the other."""
-    return (key in other or other in key) and 2 * min(len(key), len(other)) > max(len(key), len(other))
+    shorter, longer = sorted((name.replace(" ", "").casefold(), other.replace(" ", "").casefold()), key=len)
+    return shorter in longer and 2 * len(shorter) > len(longer)
 
 
 def _width(text: str) -> int:

@@ -147,9 +147,14 @@ def _names(levels: Sequence[Numbers], texts: Sequence[Text]) -> list[dict[int, d
     languages = np.array([texts[row].language for row in read.tolist()])
     for language in _NAMED:
         rows = read[languages == language]
-        named = name_groups(
-            [texts[row][:2] for row in rows.tolist()], [area_of[rows].tolist() for area_of in levels], language
-        )
+        divisions = [
+            (
+                area_of[rows].tolist(),
+                {area: next(iter(by_language.values())) for area, by_language in level_names.items()},
+            )
+            for area_of, level_names in zip(levels, names, strict=True)
+        ]
+        named = name_groups([texts[row][:2] for row in rows.tolist()], divisions, language)
         for area_of, level_names, new_names in zip(levels, names, named, strict=True):
             counts, all_counts = np.bincount(area_of[rows], minlength=len(area_of)), np.bincount(area_of[read])
             for area, name in new_names.items():

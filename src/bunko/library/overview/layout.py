@@ -88,7 +88,7 @@ def _lie_flat(positions: Array) -> Array:
     return flat
 
 
-def _fill_in(earlier: Array, is_known: npt.NDArray[np.bool_], neighbours: npt.NDArray[np.int32]) -> Array:
+def _fill_in(earlier: Array, is_known: npt.NDArray[np.bool_], neighbours: npt.NDArray[np.intp]) -> Array:
     """Place what is new in the midst of its neighbours that have a place."""
     positions = np.where(is_known[:, None], earlier, np.nan)
     nowhere = np.nanmedian(positions, axis=0)
@@ -111,39 +111,40 @@ def _aligned(positions: Array, earlier: Array, is_known: npt.NDArray[np.bool_]) 
     return turned
 
 
-def _descend(start: Array, neighbours: npt.NDArray[np.int32], early_rounds: int, rounds: int) -> Array:
+def _descend(start: Array, neighbours: npt.NDArray[np.intp], early_rounds: int, rounds: int) -> Array:
     """Move points until those of neighbours lie together and all others push each other away: t-SNE.
 
     Every neighbour attracts alike, which is as good as weights by distance. All other points repel, and their sum is a
     convolution, so that a round costs the same for each point however many there are (Linderman et al., 2019).
     """
-    count, nearest = neighbours.shape
-    heads = np.repeat(np.arange(count, dtype=np.int32), nearest)
-    tails = neighbours.ravel()
-    # Attraction is mutual: each pair in both directions, sorted by its first point.
-    heads, tails = np.concatenate([heads, tails]), np.concatenate([tails, heads])
-    order = np.argsort(heads, kind="stable")
-    heads, tails = heads[order], tails[order]
-    starts = np.searchsorted(heads, np.arange(count))
-    share = 1 / len(heads)
-    positions = start.astype(np.float32)
-    velocity = np.zeros_like(positions)
+    count = len(neighbours)
+    positions: Array = start.astype(np.float32)
+    velocity: Array = np.zeros_like(positions)
     gains = np.ones_like(positions)
     for number in range(early_rounds + rounds):
         is_early = number < early_rounds
         attraction = _EARLY_ATTRACTION if is_early else 1
-        difference = positions[heads] - positions[tails]
-        weight = share / (1 + np.einsum("ij,ij->i", difference, difference))
-        pull = np.add.reduceat(difference * weight[:, None], starts, axis=0)
+        pull = _attraction(positions, neighbours) / (2 * neighbours.size)
         gradient = attraction * pull - _repulsion(positions)
         gains = np.where(gradient * velocity < 0, gains + 0.2, np.maximum(gains * 0.8, 0.05))
-        velocity = (0.5 if is_early else 0.8) * velocity - _RATE * count * gains * gradient
+        velocity *= 0.5 if is_early else 0.8
+        velocity -= _RATE * count * gains * gradient
         # No point jumps farther than the others can follow.
         length = np.linalg.norm(velocity, axis=1, keepdims=True)
         velocity *= np.minimum(1, 5 / np.maximum(length, 5))
-        positions = positions + velocity
+        positions += velocity
         positions -= positions.mean(axis=0)
     return positions
+
+
+def _attraction(positions: Array, neighbours: npt.NDArray[np.intp]) -> Array:
+    """Return how strongly each point is drawn by its neighbours, and by those whose neighbour it is."""
+    x, y = np.ascontiguousarray(positions.T)
+    across, along = x[:, None] - x.take(neighbours), y[:, None] - y.take(neighbours)
+    weights = 1 / (1 + across**2 + along**2)
+    tails, count = neighbours.ravel(), len(neighbours)
+    pulls = [part.sum(axis=1) - np.bincount(tails, part.ravel(), count) for part in (weights * across, weights * along)]
+    return np.asarray(np.stack(pulls, axis=1), np.float32)
 
 
 def _repulsion(positions: Array) -> Array:
@@ -183,7 +184,7 @@ def _repulsion(positions: Array) -> Array:
     return np.asarray(-0.5 * force / max(total, 1e-9), np.float32)
 
 
-def _nearest_neighbours(points: Array, count: int) -> npt.NDArray[np.int32]:
+def _nearest_neighbours(points: Array, count: int) -> npt.NDArray[np.intp]:
     """Return the nearest other points of each; of many points, nearly all of them."""
     if len(points) <= _MAX_COMPARED:
         everything = np.arange(len(points))
@@ -194,7 +195,7 @@ def _nearest_neighbours(points: Array, count: int) -> npt.NDArray[np.int32]:
     order = np.argsort(cell_of, kind="stable")
     members = np.split(order, np.searchsorted(cell_of[order], np.arange(1, cell_count)))
     near_cells = _nearest_among(centres, np.arange(cell_count), np.arange(cell_count), _CELLS_SEARCHED)
-    neighbours = np.empty((len(points), count), np.int32)
+    neighbours = np.empty((len(points), count), np.intp)
     for cell, rows in enumerate(members):
         others = np.concatenate([members[other] for other in near_cells[cell]])
         if len(rows) + len(others) <= count:  # the cells near one that is far off may have a document each
@@ -208,11 +209,11 @@ def _nearest_neighbours(points: Array, count: int) -> npt.NDArray[np.int32]:
 
 def _nearest_among(
     points: Array, rows: npt.NDArray[np.int64], among: npt.NDArray[np.int64], count: int
-) -> npt.NDArray[np.int32]:
+) -> npt.NDArray[np.intp]:
     others = points[among]
     distances = np.einsum("ij,ij->i", others, others)[None, :] - 2 * (points[rows] @ others.T)
     distances[rows[:, None] == among[None, :]] = np.inf
-    return among[np.argpartition(distances, count - 1, axis=1)[:, :count]].astype(np.int32)
+    return among[np.argpartition(distances, count - 1, axis=1)[:, :count]]
 
 
 def _cells(points: Array, count: int) -> tuple[Array, npt.NDArray[np.int64]]:

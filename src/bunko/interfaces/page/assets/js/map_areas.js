@@ -11,7 +11,7 @@ const SIZES = [16, 13.5, 12.5]; // of the letters of each level
 const HALF_LINE = 0.72; // of the size of its letters
 const SMALL = 70; // pixels; a finer area that is not wider has no name
 const GAP = 5;
-const FAINT = 0.15;
+const FAINTEST = 0.6; // that can be read
 
 export class MapAreas {
   /**
@@ -38,7 +38,7 @@ export class MapAreas {
     for (const area of this.all) {
       const opacity = visibility(area, map);
       const [x, y] = map.toScreen(area.x, area.y);
-      if (opacity < FAINT || x < 0 || y < 0 || x > canvas.clientWidth || y > canvas.clientHeight) continue;
+      if (!opacity || x < 0 || y < 0 || x > canvas.clientWidth || y > canvas.clientHeight) continue;
       const size = SIZES[area.level] ?? 12;
       const font = `${area.level < 2 ? 650 : 550} ${size}px ${map.font}`;
       context.font = font;
@@ -87,7 +87,8 @@ export class MapAreas {
 }
 
 /**
- * Return how clear a name is: it comes when its area is wide enough on the screen, and goes when it fills the screen.
+ * Return how clear a name is, 0 if it is not shown: it comes when its area is wide enough on the screen, and goes when
+ * that fills the screen.
  * @param {Area} area
  * @param {MapCanvas} map
  */
@@ -96,5 +97,6 @@ function visibility({ level, box: [left, top, right, bottom] }, map) {
   const wide = Math.max(right - left, bottom - top) * pixels;
   const coming = level === 0 ? 1 : clamp((wide - SMALL) / 30, 0, 1);
   const filled = Math.max(((right - left) * pixels) / map.canvas.clientWidth, ((bottom - top) * pixels) / map.canvas.clientHeight);
-  return Math.min(coming, map.zoom <= 1 ? 1 : clamp((1.4 - filled) / 0.6, 0, 1));
+  const part = Math.min(coming, map.zoom <= 1 ? 1 : clamp((1.4 - filled) / 0.6, 0, 1));
+  return part && FAINTEST + (1 - FAINTEST) * part;
 }

@@ -9,7 +9,7 @@ import { mix, Raster, Stamp, toRgb } from "./map_raster.js";
 /** @typedef {import("./map_raster.js").Rgb} Rgb */
 /** @typedef {[number, number, number, number]} Box left, top, right and bottom */
 
-const MARGIN = 56; // around all points, in pixels
+const MAX_MARGIN = 56; // around all points, in pixels
 const MAX_ZOOM = 60;
 const FADED = 0.16;
 const FADED_NAME = 0.55; // of an area, while hits are lit
@@ -77,8 +77,8 @@ export class MapCanvas {
   measure() {
     if (!this.points) return;
     const { left, right, top, bottom } = this.points;
-    const width = Math.max(this.canvas.clientWidth - 2 * MARGIN, 40);
-    const height = Math.max(this.canvas.clientHeight - 2 * MARGIN, 40);
+    const width = Math.max(this.canvas.clientWidth - 2 * this.margin, 40);
+    const height = Math.max(this.canvas.clientHeight - 2 * this.margin, 40);
     this.scale = Math.min(width / (right - left || 1), height / (bottom - top || 1));
   }
 
@@ -97,7 +97,7 @@ export class MapCanvas {
   zoomTo({ box: [left, top, right, bottom] }) {
     const width = (right - left) * this.scale || 1;
     const height = (bottom - top) * this.scale || 1;
-    const room = Math.min((this.canvas.clientWidth - MARGIN) / width, (this.canvas.clientHeight - MARGIN) / height);
+    const room = Math.min((this.canvas.clientWidth - this.margin) / width, (this.canvas.clientHeight - this.margin) / height);
     const [fromZoom, [fromX, fromY]] = [this.zoom, this.middle];
     const toZoom = clamp(room, 1, MAX_ZOOM);
     const [toX, toY] = [(left + right) / 2, (top + bottom) / 2];
@@ -172,6 +172,10 @@ export class MapCanvas {
     const [left, top] = this.toMap(0, 0);
     const [right, bottom] = this.toMap(this.canvas.clientWidth, this.canvas.clientHeight);
     return this.points?.inside(left, top, right, bottom) ?? [];
+  }
+
+  get margin() {
+    return Math.min(MAX_MARGIN, this.canvas.clientWidth / 12);
   }
 
   get radius() {
