@@ -29,6 +29,12 @@ const lassoButton = /** @type {HTMLElement} */ (document.getElementById("lasso")
 
 document.documentElement.classList.add("scripts");
 const map = new MapCanvas(/** @type {HTMLCanvasElement} */ (document.getElementById("canvas")));
+const tools = /** @type {HTMLElement} */ (stage.querySelector(".tools"));
+const keepButtonsFree = () => {
+  const { offsetLeft, offsetTop, offsetWidth, offsetHeight } = tools;
+  map.reserved = [offsetLeft, offsetTop, offsetLeft + offsetWidth, offsetTop + offsetHeight];
+};
+new ResizeObserver(keepButtonsFree).observe(stage);
 /** @type {Map<string, number>} the number of each document by its tool and path */
 let numbers = new Map();
 /** @type {import("./map_legend.js").Group[]} */

@@ -8,6 +8,7 @@ import { clamp } from "./map_points.js";
 /** @typedef {{level: number, names: Record<string, string>, x: number, y: number, box: Box, count: number}} NamedArea */
 
 const SIZES = [16, 13.5, 12.5]; // of the letters of each level
+const NARROW = 500; // pixels; on a phone they are smaller
 const HALF_LINE = 0.72; // of the size of its letters
 const SMALL = 70; // pixels; a finer area that is not wider has no name
 const GAP = 5;
@@ -26,6 +27,8 @@ export class MapAreas {
     }));
     /** @type {{area: Area, room: Box, left: number, middle: number, font: string, opacity: number}[]} */
     this.shown = [];
+    /** @type {Map<string, number>} how wide each name is written; to measure them for every frame takes as long as to draw */
+    this.widths = new Map();
   }
 
   /**
@@ -39,16 +42,17 @@ export class MapAreas {
       const opacity = visibility(area, map);
       const [x, y] = map.toScreen(area.x, area.y);
       if (!opacity || x < 0 || y < 0 || x > canvas.clientWidth || y > canvas.clientHeight) continue;
-      const size = SIZES[area.level] ?? 12;
+      const size = (SIZES[area.level] ?? 12) * (canvas.clientWidth < NARROW ? 0.88 : 1);
       const font = `${area.level < 2 ? 650 : 550} ${size}px ${map.font}`;
-      context.font = font;
-      const width = context.measureText(area.name).width;
+      const key = `${font}\0${area.name}`;
+      const width = this.widths.get(key) ?? measure(context, font, area.name);
+      this.widths.set(key, width);
       const left = clamp(x - width / 2, GAP, Math.max(canvas.clientWidth - width - GAP, GAP));
       const half = size * HALF_LINE;
       const middle = clamp(y, half + GAP, canvas.clientHeight - half - GAP);
       /** @type {Box} */
       const room = [left - GAP, middle - half, left + width + GAP, middle + half];
-      if (this.shown.every(({ room: other }) => room[0] > other[2] || room[2] < other[0] || room[1] > other[3] || room[3] < other[1])) {
+      if (isFree(room, map.reserved) && this.shown.every(({ room: other }) => isFree(room, other))) {
         this.shown.push({ area, room, left, middle, font, opacity });
       }
     }
@@ -84,6 +88,24 @@ export class MapAreas {
     this.place(map);
     return this.shown.map(({ area }) => area).sort((a, b) => a.level - b.level || b.count - a.count);
   }
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} font
+ * @param {string} name
+ */
+function measure(context, font, name) {
+  context.font = font;
+  return context.measureText(name).width;
+}
+
+/**
+ * @param {Box} box
+ * @param {Box} other
+ */
+export function isFree(box, other) {
+  return box[0] > other[2] || box[2] < other[0] || box[1] > other[3] || box[3] < other[1];
 }
 
 /**

@@ -1,6 +1,6 @@
 // Draw the points of a map, all of them in one pass for each frame, and what is marked above them.
 
-import { MapAreas } from "./map_areas.js";
+import { isFree, MapAreas } from "./map_areas.js";
 import { at, clamp } from "./map_points.js";
 import { mix, Raster, Stamp, toRgb } from "./map_raster.js";
 
@@ -28,6 +28,8 @@ export class MapCanvas {
     /** @type {string[]} the colour of each group */
     this.colors = [];
     this.areas = new MapAreas([], "", 1);
+    /** @type {Box} where buttons are, and no names */
+    this.reserved = [0, 0, 0, 0];
     this.moved = () => {}; // is called when another part of the map is seen
     this.ink = "#000";
     this.paper = "#fff";
@@ -253,7 +255,7 @@ export class MapCanvas {
       return [x - radius, y - radius, x + radius, y + radius];
     });
     this.areas.paint(this, this.hits.length ? FADED_NAME : 1);
-    taken.push(...this.areas.shown.map(({ room }) => room));
+    taken.push(this.reserved, ...this.areas.shown.map(({ room }) => room));
     context.font = `12px ${this.font}`;
     for (const index of named) {
       const [x, y] = this.toScreen(at(points.x, index), at(points.y, index));
@@ -359,8 +361,7 @@ function freeBox(x, y, width, gap, end, taken) {
     const [first, line] = [/** @type {number} */ (left), /** @type {number} */ (middle)];
     /** @type {Box} */
     const box = [first, line - half, first + width, line + half];
-    const isFree = taken.every((other) => box[0] > other[2] || box[2] < other[0] || box[1] > other[3] || box[3] < other[1]);
-    if (isFree && box[0] >= 0 && box[2] <= end) return box;
+    if (taken.every((other) => isFree(box, other)) && box[0] >= 0 && box[2] <= end) return box;
   }
   return null;
 }
