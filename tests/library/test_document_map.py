@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.overview import document_map
 from bunko.library.overview.document_map import DocumentMap, MapPoint
-from bunko.library.overview.views import MAX_GROUPS, group_points
+from bunko.library.overview.layout import Layout, lay_out
+from bunko.library.overview.views import MAX_GROUPS, choose_color, group_points
 from bunko.types import LineSpan, Tool
 from bunko.types.records import ListedDocument
 
@@ -174,8 +176,57 @@ def test_nothing_of_a_deleted_tool_is_kept(library: Library, tmp_path: Path) -> 
     assert b"star0.md" not in file.read_bytes()
 
 
-def point(tool: str = "docs", day: str = "", *tags: str) -> MapPoint:
-    return MapPoint(Tool(tool), ListedDocument("a.md", "A", day, tags, "text/markdown", 1, 0, LineSpan()), 0, 0)
+def test_documents_of_a_tool_stay_where_they_are_when_a_tool_is_added(library: Library, tmp_path: Path) -> None:
+    before = places(library.maps.build(library.tools()))
+    (tmp_path / "third").mkdir()
+    for number in range(3):
+        (tmp_path / "third" / f"{number}.md").write_text(f"# Trains {number}\n\nA train stops at a station.\n", "utf-8")
+    library.add(tmp_path / "third", name="third")
+    library.import_("third")
+    after = places(library.maps.build(library.tools()))
+    assert len(after) == 12
+    moved = [np.subtract(after[name], before[name]) for name in before]
+    assert np.median(np.linalg.norm(moved, axis=1)) < np.ptp(list(before.values())) / 4
+
+
+def test_the_library_can_be_written_and_read_while_a_map_is_computed(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def write_and_read(*arguments: Any) -> Layout:
+        library.store.cache.log_search("tide", "docs", "2026-03-01", limit=100)
+        seen.extend(search.query for search in library.store.cache.logged_searches())  # not from a state before
+        return lay_out(*arguments)
+
+    monkeypatch.setattr(document_map, "lay_out", write_and_read)
+    library.maps.build(library.tools())
+    assert seen == ["tide"]
+
+
+def test_names_on_a_map_are_from_its_own_tools(library: Library, tmp_path: Path) -> None:
+    for name, word in (("red", "crimson"), ("blue", "azure")):
+        (tmp_path / name).mkdir()
+        for number in range(40):
+            text = f"# The {word} lantern {chr(97 + number % 26)}\n\n{SUBJECTS['star']}\n"
+            (tmp_path / name / f"{number}.md").write_text(text, "utf-8")
+        library.add(tmp_path / name, name=name)
+        library.import_(name)
+    (tmp_path / "red" / "more").mkdir()
+    for number in range(40):
+        (tmp_path / "red" / "more" / f"{number}.md").write_text(f"# Copper kettle {number}\n\nBoil water.\n", "utf-8")
+    library.import_("red")
+    names = [area.name("en") for area in library.maps.build(library.tools()).areas]
+    assert any("azure" in name for name in names)
+    limited = [tool for tool in library.tools() if tool.name == "red"]
+    names = [area.name("en") for area in library.maps.build(limited).areas]
+    assert any("crimson" in name for name in names)
+    assert not any("azure" in name for name in names)
+
+
+def point(tool: str = "docs", day: str = "", *tags: str, uri: str = "a.md", language: str = "") -> MapPoint:
+    listed = ListedDocument(uri, "A", day, tags, "text/markdown", 1, 0, LineSpan())
+    return MapPoint(Tool(tool), listed, 0, 0, language)
 
 
 def test_points_are_grouped_by_tool_the_largest_first() -> None:
@@ -206,3 +257,26 @@ def test_years_are_in_their_order_and_the_early_ones_are_one_group() -> None:
     assert numbers[0] == numbers[3] == 0
     assert numbers[4] == 1
     assert groups[numbers[-1]].kind == "none"
+
+
+def test_points_are_grouped_by_the_folders_below_those_that_all_share() -> None:
+    points = [point(uri=f"site/docs/{name}") for name in ("guide/a.md", "guide/deep/b.md", "api/c.md", "d.md")]
+    groups, numbers = group_points(points, "folder")
+    assert [(group.name, group.kind) for group in groups] == [("guide", "value"), ("api", "value"), ("", "none")]
+    assert numbers == [0, 0, 1, 2]
+    other = point("blog", uri="guide/e.md")
+    groups, _ = group_points([*points, other], "folder")
+    assert {group.name for group in groups} == {"docs/guide", "docs/api", "docs", "blog"}
+
+
+def test_points_are_grouped_by_language_and_kind() -> None:
+    points = [point(uri="a.MD", language="ja"), point(uri="b.md", language="en"), point(uri="https://x.org/page")]
+    assert [group.name for group in group_points(points, "language")[0]] == ["en", "ja", ""]
+    assert [group.name for group in group_points(points, "kind")[0]] == [".md", "markdown"]
+
+
+def test_colours_are_by_default_what_tells_documents_apart() -> None:
+    assert choose_color([point("a"), point("b")]) == "tool"
+    assert choose_color([point(uri="guide/a.md"), point(uri="api/b.md")]) == "folder"
+    assert choose_color([point(), point()]) == "year"
+    assert choose_color([]) == "year"

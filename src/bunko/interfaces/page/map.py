@@ -73,24 +73,23 @@ def _areas(request: Request, library: LibraryAccess, name: str) -> dict[str, obj
     """Return the names on the map, each as a link to its documents, and the first documents of one of them."""
     language = choose_language(request)
     areas, points = library.readable.overview.areas()
-    names = [area.name(language) for area in areas]
-    inside = [point for point in points if name and point.area >= 0 and names[point.area] == name]
-    inside.sort(key=lambda point: point.document.date, reverse=True)
+    chosen = {number for number, area in enumerate(areas) if name in area.names.values()}
+    inside = sorted((point for point in points if point.area in chosen), key=lambda point: point.document.date)[::-1]
     return {
         "areas": [
             {
-                "name": area.name(language),
-                "count": area.count,
+                "name": area.name(language), "count": area.count, "is_chosen": number in chosen,
                 "address": f"/map?{urlencode({'area': area.name(language)})}",
             }
-            for area in areas
+            for number, area in enumerate(areas)
         ],
+        "area": name if inside else "",
         "documents": [
             _entry(point.tool.name, point.document.uri, point.document.title, point.document.date)
             for point in inside[:_LISTED]
         ],
-        "total": len(inside) if name else len(points),
-    }
+        "total": len(inside) if inside else len(points),
+    }  # fmt: skip
 
 
 def _entry(tool: str, uri: str, title: str, date: str, query: str = "") -> dict[str, str]:

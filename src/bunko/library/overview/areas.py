@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _FAR = 0.02  # of the documents of an area may lie outside its box
 _GRID = 192  # cells along each side
 _AREAS = (10, 40, 160)  # of each level: as many as a person takes in at a glance, and finer ones to zoom in
+_MIN_DOCUMENTS = 60  # of a map; the titles of fewer can be read
 _DOCUMENTS_OF_AN_AREA = 6  # on average, at least
 _FEW = 5  # documents, whose titles say enough
 _MOST = 0.8  # of the documents of the coarser area around it, which has a name already
@@ -57,7 +58,7 @@ def find_areas(positions: npt.NDArray[np.float32], texts: Sequence[Text]) -> tup
     """Return the areas of all levels, the largest of each first, and the coarsest area of each document or -1."""
     first: Numbers = np.full(len(positions), -1)
     areas: list[Area] = []
-    levels = _divide(positions) if len(positions) else []
+    levels = _divide(positions) if len(positions) >= _MIN_DOCUMENTS else []
     for level, (area_of, names) in enumerate(zip(levels, _names(levels, texts), strict=True)):
         counts = np.bincount(area_of)
         for number in np.argsort(-counts, kind="stable").tolist():

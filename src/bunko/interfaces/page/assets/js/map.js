@@ -66,7 +66,7 @@ async function load() {
     map.areas = new MapAreas(reply.areas, document.documentElement.lang, points.stretch);
     map.show(points);
     const named = new URLSearchParams(location.search).get("area");
-    const area = named && map.areas.all.find(({ name }) => name === named);
+    const area = named && map.areas.all.find(({ names }) => names.includes(named));
     if (area) map.zoomTo(area);
     message.textContent = describe(points.length, reply.left_out);
     message.hidden = points.length > 0 && !reply.left_out;
@@ -211,7 +211,7 @@ function list() {
 /** Show the names that are on the map as a list too: each leads to what lies there. */
 function showAreas() {
   const hadFocus = subjects.contains(document.activeElement);
-  const shown = map.areas.inView(map);
+  const shown = map.areas.inView();
   subjects.hidden = shown.length === 0;
   subjects.querySelector("ul")?.replaceChildren(
     ...shown.map((area) => {

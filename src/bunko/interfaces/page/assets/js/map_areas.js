@@ -4,7 +4,7 @@ import { clamp } from "./map_points.js";
 
 /** @typedef {import("./map_canvas.js").MapCanvas} MapCanvas */
 /** @typedef {import("./map_canvas.js").Box} Box */
-/** @typedef {{level: number, name: string, x: number, y: number, box: Box, count: number}} Area */
+/** @typedef {{level: number, name: string, names: string[], x: number, y: number, box: Box, count: number}} Area */
 /** @typedef {{level: number, names: Record<string, string>, x: number, y: number, box: Box, count: number}} NamedArea */
 
 const SIZES = [16, 13.5, 12.5]; // of the letters of each level
@@ -24,6 +24,7 @@ export class MapAreas {
     /** @type {Area[]} a screen counts downwards */
     this.all = areas.map(({ names, x, y, box: [left, low, right, high], ...area }) => ({
       ...area, x: stretch * x, y: -y, box: [stretch * left, -high, stretch * right, -low], name: names[language] ?? Object.values(names)[0] ?? "",
+      names: Object.values(names),
     }));
     /** @type {{area: Area, room: Box, left: number, middle: number, font: string, opacity: number}[]} */
     this.shown = [];
@@ -34,8 +35,9 @@ export class MapAreas {
   /**
    * Choose the names that have room, and where they are.
    * @param {MapCanvas} map
+   * @param {Box[]} taken by others
    */
-  place(map) {
+  place(map, taken) {
     const { context, canvas } = map;
     this.shown = [];
     for (const area of this.all) {
@@ -52,7 +54,7 @@ export class MapAreas {
       const middle = clamp(y, half + GAP, canvas.clientHeight - half - GAP);
       /** @type {Box} */
       const room = [left - GAP, middle - half, left + width + GAP, middle + half];
-      if (isFree(room, map.reserved) && this.shown.every(({ room: other }) => isFree(room, other))) {
+      if (taken.every((other) => isFree(room, other)) && this.shown.every(({ room: other }) => isFree(room, other))) {
         this.shown.push({ area, room, left, middle, font, opacity });
       }
     }
@@ -80,12 +82,8 @@ export class MapAreas {
     return this.shown.find(({ room: [left, top, right, bottom] }) => x >= left && x <= right && y >= top && y <= bottom)?.area;
   }
 
-  /**
-   * Return the areas that are named where somebody looks, the largest first.
-   * @param {MapCanvas} map
-   */
-  inView(map) {
-    this.place(map);
+  /** The areas that are named where somebody looks, the largest first. */
+  inView() {
     return this.shown.map(({ area }) => area).sort((a, b) => a.level - b.level || b.count - a.count);
   }
 }

@@ -239,23 +239,35 @@ export class MapCanvas {
   }
 
   /**
-   * Write names beside points: those of hits first, and of others if there are few; none over another, or over a point.
+   * Write names: beside points those of hits, then of areas, and of other points if there are few; none over another.
    * @param {number} radius
    */
   paintLabels(radius) {
-    const { context, points, canvas } = this;
+    const { points } = this;
     if (!points) return;
-    this.areas.place(this);
     const seen = this.inView();
     const others = this.hits.length || seen.length > FEW ? [] : seen.filter((index) => !this.faded.has(points.places[index]?.group ?? 0));
-    const named = [...new Set([...this.hits, ...others])];
     /** @type {Box[]} */
-    const taken = named.map((index) => {
-      const [x, y] = this.toScreen(at(points.x, index), at(points.y, index));
-      return [x - radius, y - radius, x + radius, y + radius];
-    });
+    const taken = [this.reserved];
+    this.paintNames(this.hits, radius, taken);
+    this.areas.place(this, taken);
     this.areas.paint(this, this.hits.length ? FADED_NAME : 1);
-    taken.push(this.reserved, ...this.areas.shown.map(({ room }) => room));
+    taken.push(...this.areas.shown.map(({ room }) => room));
+    this.paintNames(others, radius, taken);
+  }
+
+  /**
+   * @param {number[]} named
+   * @param {number} radius
+   * @param {Box[]} taken gets the rooms of these points and of their names
+   */
+  paintNames(named, radius, taken) {
+    const { context, points, canvas } = this;
+    if (!points) return;
+    for (const index of named) {
+      const [x, y] = this.toScreen(at(points.x, index), at(points.y, index));
+      taken.push([x - radius, y - radius, x + radius, y + radius]);
+    }
     context.font = `12px ${this.font}`;
     for (const index of named) {
       const [x, y] = this.toScreen(at(points.x, index), at(points.y, index));
@@ -264,8 +276,7 @@ export class MapCanvas {
       const room = freeBox(x, y, width, radius + 5, canvas.clientWidth, taken);
       if (!room) continue;
       taken.push(room);
-      const [left, middle] = [room[0], (room[1] + room[3]) / 2];
-      this.write(text, left, middle, 3);
+      this.write(text, room[0], (room[1] + room[3]) / 2, 3);
     }
   }
 
