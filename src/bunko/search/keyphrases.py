@@ -24,6 +24,7 @@ _MAX_BODY_CHARS = 600
 _MAX_CANDIDATES = 400
 # A name on a map: half as many characters if they are Japanese ones. It stands for some of the documents at least.
 _MAX_NAME_WIDTH, _MIN_SHARE_OF_NAME, _MAX_WEIGHT_OF_NAME = 28, 0.06, 2.0
+_WORD_WEIGHT_OF_NAME = 0.5  # of a single word, which is enough where others stand around it
 # What is left of code that stands in the midst of a text.
 _CODE_WORDS = frozenset("class const def export from function import interface let return type var".split())
 # Between 0, where names say what is frequent, and 1, where they say what is nowhere else, however rare it is here.
@@ -128,7 +129,7 @@ def name_groups(
         for row, candidate in enumerate(candidates):
             longer = [row_of[key] for form in candidate.longer_forms if (key := _phrase_key(form)) in row_of]
             if longer:
-                rates[row] -= _NESTED_DISCOUNT * rates[longer].max(axis=0)
+                rates[row] -= rates[longer].max(axis=0)
         rates = np.where(counts >= np.maximum(2, _MIN_SHARE_OF_NAME * sizes), np.maximum(rates, 0), 0)
         distinctness = rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-9)
         scores = rates * distinctness**_DISTINCTNESS * form_weights[:, None]
@@ -151,12 +152,13 @@ def name_groups(
 
 
 def _name_weight(candidate: _PhraseCandidate, collector: _CandidateCollector, language: str) -> float:
-    """Return how well a phrase suits as a name: one that is mostly part of longer ones does not."""
+    """Return how well a phrase suits as a name."""
     text = candidate.text()
     is_foreign = language == "en" and not text.isascii()
     if is_foreign or _width(text) > _MAX_NAME_WIDTH or text.partition(" ")[0] in _CODE_WORDS:
         return 0.0
-    return _form_weight(candidate, collector) * len(candidate.standalone_texts) / len(candidate.text_weights)
+    weight = _form_weight(candidate, collector)
+    return max(weight, _WORD_WEIGHT_OF_NAME) if weight else 0.0
 
 
 _KATAKANA = "[ァ-ヺー]"
