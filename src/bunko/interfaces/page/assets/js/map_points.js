@@ -4,7 +4,7 @@
 /** @typedef {[number, number]} Point */
 
 const POINTS_OF_A_CELL = 4;
-const MAX_STRETCH = 1.5;
+const MAX_STRETCH = 1.8;
 
 /**
  * Return how much wider points may be drawn so that they fill more of a screen.
