@@ -24,7 +24,8 @@ _MAX_BODY_CHARS = 600
 _MAX_CANDIDATES = 400
 # A name on a map: half as many characters if they are Japanese ones. It stands for some of the documents at least.
 _MAX_NAME_WIDTH, _MIN_SHARE_OF_NAME, _MAX_WEIGHT_OF_NAME = 28, 0.06, 2.0
-_WORD_WEIGHT_OF_NAME = 0.5  # of a single word, which is enough where others stand around it
+_WORD_WEIGHT_OF_NAME = 0.5  # of a single word in a title, which is enough where others stand around it
+_BODY_WEIGHT_OF_NAME = 0.7  # of what is in no title
 # What is left of code that stands in the midst of a text.
 _CODE_WORDS = frozenset("class const def export from function import interface let return type var".split())
 # Between 0, where names say what is frequent, and 1, where they say what is nowhere else, however rare it is here.
@@ -158,7 +159,8 @@ def _name_weight(candidate: _PhraseCandidate, collector: _CandidateCollector, la
     if is_foreign or _width(text) > _MAX_NAME_WIDTH or text.partition(" ")[0] in _CODE_WORDS:
         return 0.0
     weight = _form_weight(candidate, collector)
-    return max(weight, _WORD_WEIGHT_OF_NAME) if weight else 0.0
+    is_in_title = max(candidate.text_weights.values()) == _TITLE_WEIGHT
+    return max(weight, _WORD_WEIGHT_OF_NAME) if weight and is_in_title else weight * _BODY_WEIGHT_OF_NAME
 
 
 _KATAKANA = "[ァ-ヺー]"
