@@ -58,7 +58,7 @@ def test_neighbours_stay_neighbours() -> None:
 
 def nearest(points: npt.NDArray[np.float32], row: int) -> list[int]:
     distances = np.linalg.norm(points - points[row], axis=1)
-    return np.argsort(distances)[1:11].tolist()
+    return [int(other) for other in np.argsort(distances)[1:11]]
 
 
 def test_many_vectors_are_placed_as_few_are() -> None:

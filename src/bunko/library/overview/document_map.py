@@ -231,7 +231,7 @@ def _read_map(arrays: dict[str, npt.NDArray[Any]], stamp: dict[str, Any], embedd
     if shapes != expected or not all(np.isfinite(array).all() for array in layout):
         raise ValueError(shapes)
     if languages.max(initial=0) >= len(LANGUAGES) or area_of.max(initial=-1) >= len(areas):
-        raise ValueError("a language or an area that there is not")
+        raise ValueError(len(areas))
     return DocumentMap(
         layout, [(int(tool_id), str(uri)) for tool_id, uri in names], embedder,
         [[int(tool_id), int(generation)] for tool_id, generation in stamp["tools"]],
