@@ -123,14 +123,15 @@ def name_groups(
         group_of = np.array(level, np.intp)
         members = [np.flatnonzero(group_of == group).tolist() for group in range(int(group_of.max(initial=0)) + 1)]
         counts = np.zeros((len(candidates), len(members)), np.float32)
-        rates = np.zeros_like(counts)
-        sizes = np.array([max(1, len(documents)) for documents in members], np.float32)
+        shares = np.zeros_like(counts)
+        sizes = np.array([max(1, len(inside)) for inside in members], np.float32)
         np.add.at(counts, (rows, group_of[owners]), 1)
-        np.add.at(rates, (rows, group_of[owners]), weights / sizes[group_of[owners]])
+        np.add.at(shares, (rows, group_of[owners]), weights / sizes[group_of[owners]])
+        rates = shares.copy()
         for row, candidate in enumerate(candidates):
             longer = [row_of[key] for form in candidate.longer_forms if (key := _phrase_key(form)) in row_of]
             if longer:
-                rates[row] -= rates[longer].max(axis=0)
+                rates[row] -= shares[longer].max(axis=0)
         rates = np.where(counts >= np.maximum(2, _MIN_SHARE_OF_NAME * sizes), np.maximum(rates, 0), 0)
         distinctness = rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-9)
         scores = rates * distinctness**_DISTINCTNESS * form_weights[:, None]
