@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.accessibility import assert_accessible
-from tests.browser.opener import LANGUAGES, Language, PageOpener, Width, keep_screenshot
+from tests.browser.opener import LANGUAGES, SCHEMES, WIDTHS, Language, PageOpener, Scheme, Width, keep_screenshot
+from tests.browser.sample import open_sample
+from tests.browser.served import ServedPage, serve_page
 
 # What is drawn in the middle and around each document, by its colour.
 _COUNT_COLORS = """() => {
@@ -21,6 +24,20 @@ _COUNT_COLORS = """() => {
         if (pixels[at + 3] > 200) colors.add(`${pixels[at] >> 5},${pixels[at + 1] >> 5},${pixels[at + 2] >> 5}`);
     return colors.size;
 }"""
+
+
+SUBJECTS = {
+    "bakery": "Knead the dough, let it rise, and bake the bread in a hot oven.",
+    "harbour": "The tide comes in and the boats leave for the open sea.",
+    "telescope": "It shows the rings of a planet and the craters of the moon.",
+    "orchestra": "Violins, cellos and horns play a symphony in the concert hall.",
+    "railway": "A train stops at the station and passengers change platforms.",
+    "vineyard": "Grapes are picked in autumn and pressed for wine.",
+    "hospital": "The surgeon and the nurses look after a patient with a fever.",
+    "parliament": "Members vote on a law after a long debate about taxes.",
+    "database": "An index makes queries on a table of rows fast.",
+}
+WORDS = ["north", "quiet", "amber", "seven", "wooden", "early", "narrow", "copper"]
 
 
 def titles(page: Page) -> list[str]:
@@ -134,6 +151,104 @@ def test_the_wheel_zooms_where_the_pointer_is(open_page: PageOpener, width: Widt
     page.locator("#canvas").hover()
     page.mouse.wheel(0, 1)
     wait_for_list(page, "in view: 12")
+
+
+@pytest.fixture(scope="module")
+def subjects_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+    """A library of nine subjects, each with two dozen documents."""
+    folder = tmp_path_factory.mktemp("subjects")
+    for subject in SUBJECTS:
+        (folder / "documents" / subject).mkdir(parents=True)
+        for number in range(24):
+            text = f"# {subject.capitalize()} {WORDS[number % 8]}\n\n{SUBJECTS[subject]} {WORDS[number // 3]}.\n"
+            (folder / "documents" / subject / f"{number:02}.md").write_text(text, "utf-8")
+    with open_sample(folder / "library") as library:
+        library.add(folder / "documents", name="documents")
+        library.import_()
+    with serve_page(folder / "library") as served:
+        yield served
+
+
+@pytest.fixture
+def open_subjects(browser: Browser, subjects_page: ServedPage) -> Iterator[PageOpener]:
+    opener = PageOpener(browser, subjects_page)
+    yield opener
+    opener.close()
+    assert opener.problems == []
+
+
+def subject_of(name: str) -> str:
+    """Return the subject that a name is about."""
+    texts = {subject: f"{subject} {sentence}".casefold() for subject, sentence in SUBJECTS.items()}
+    return next(subject for subject, text in texts.items() if name.casefold().partition(" ")[0] in text)
+
+
+def subject_names(page: Page) -> list[str]:
+    return page.locator("#areas a").all_inner_texts()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_map_says_what_lies_where(open_subjects: PageOpener, width: Width, scheme: Scheme) -> None:
+    page = open_subjects("/map", width=width, scheme=scheme)
+    wait_for_list(page, "in view: 216")
+    names = subject_names(page)
+    assert len(names) > 5
+    assert len({subject_of(name) for name in names}) > 5
+    assert page.get_by_label("Colour by").input_value() == "folder"
+    assert page.url.endswith("/map"), "what was chosen for the reader is not in the address"
+    keep_screenshot(page, f"map/names-{width}-{scheme}")
+    assert_accessible(page)
+
+
+def test_a_name_leads_to_what_lies_there(open_subjects: PageOpener) -> None:
+    page = open_subjects("/map")
+    wait_for_list(page, "in view: 216")
+    name = subject_names(page)[0]
+    page.get_by_role("link", name=name, exact=True).press("Enter")
+    expect(page.locator("#map-status")).to_contain_text(name)
+    expect(page.locator("#list-title")).not_to_have_text(re.compile("216"))
+    assert any(title.startswith(subject_of(name).capitalize()) for title in titles(page))
+    expect(page.locator("#areas a").first).to_be_focused()
+    count = int(re.sub(r"\D", "", page.locator("#chosen span").inner_text()))
+    keep_screenshot(page, "map/near")
+    page.get_by_role("button", name="Search within").click()
+    expect(page.locator(".selection")).to_contain_text(str(count))
+
+
+def test_a_name_on_the_map_is_pressed(open_subjects: PageOpener) -> None:
+    page = open_subjects("/map")
+    wait_for_list(page, "in view: 216")
+    box = page.locator("#canvas").bounding_box()
+    assert box
+    # A pointer over a name shows it can be pressed, and no document.
+    for step in range(900):
+        x, y = box["x"] + 40 * (step % 30) + 20, box["y"] + 16 * (step // 30) + 8
+        page.mouse.move(x, y)
+        if "over" in str(page.locator("#canvas").get_attribute("class")) and page.locator("#tip").is_hidden():
+            page.mouse.click(x, y)
+            break
+    expect(page.locator("#list-title")).not_to_have_text(re.compile("216"))
+    expect(page.locator("#map-status")).to_contain_text("documents")
+
+
+def test_an_address_of_a_subject_begins_there(open_subjects: PageOpener) -> None:
+    page = open_subjects("/map")
+    wait_for_list(page, "in view: 216")
+    address = page.locator("#areas a").first.get_attribute("href")
+    page = open_subjects(str(address))
+    expect(page.locator("#list-title")).to_have_text(re.compile(r"in view: \d\d?$"))
+    page = open_subjects(str(address), javascript=False)
+    expect(page.locator("#list-title")).to_have_text(re.compile(r": \d+ documents"))
+    assert len(titles(page)) > 5
+
+
+def test_colours_show_folders_languages_and_kinds(open_subjects: PageOpener) -> None:
+    page = open_subjects("/map?color=language")
+    expect(page.locator("#legend li")).to_have_text(["English 216"])
+    page.get_by_label("Colour by").select_option("kind")
+    expect(page.locator("#legend li")).to_have_text([".md 216"])
+    assert page.url.endswith("color=kind")
 
 
 def test_a_change_of_the_library_changes_the_map_by_itself(open_own_page: PageOpener) -> None:

@@ -58,7 +58,7 @@ def test_a_map_has_a_place_and_a_group_for_each_document(client: ApiClient) -> N
     ]
     places = {document["title"]: (document["x"], document["y"]) for document in reply["documents"]}
     assert len(set(places.values())) == 5
-    assert reply["layouts"][0] == "pca"
+    assert reply["color"] == "tool"
     moon = next(document for document in reply["documents"] if document["title"] == "Moon")
     assert (moon["tool"], moon["path"], moon["date"], moon["group"]) == ("notes", "moon.md", "2025-02-01", 1)
 
@@ -73,18 +73,38 @@ def test_a_map_is_coloured_by_tag_or_year(client: ApiClient) -> None:
     assert client.get("/map", color="size").status == 400
 
 
+def test_what_colours_mean_is_chosen_if_it_is_not_said(client: ApiClient) -> None:
+    assert client.get("/map").json["color"] == "tool"
+    assert client.limited_to(read=("memos",)).get("/map").json["color"] == "year"
+    kinds = client.get("/map", color="kind").json
+    assert [group["name"] for group in kinds["groups"]] == [".md"]
+    languages = client.get("/map", color="language").json["groups"]
+    assert [(group["name"], group["count"]) for group in languages] == [("ja", 3), ("en", 2)]
+
+
+def test_areas_have_names_by_language_and_their_documents(client: ApiClient, library: Library, tmp_path: Path) -> None:
+    assert client.get("/map").json["areas"] == [], "the titles of few documents can all be read"
+    for number in range(80):
+        subject, sentence = (("珊瑚礁", "海の生き物が集まる場所。"), ("Income tax", "Fill in the form."))[number % 2]
+        (tmp_path / "memos" / f"{number:02}.md").write_text(f"# {subject}\n\n{sentence} {number}\n", "utf-8")
+    library.import_("memos")
+    reply = client.get("/map").json
+    check_reply("/map", reply)
+    first = [area for area in reply["areas"] if area["level"] == 0]
+    assert {"ja": "珊瑚礁"} in [area["names"] for area in first]
+    assert {"en": "Income tax"} in [area["names"] for area in first]
+    for number, area in enumerate(first):
+        assert sum(document["area"] == number for document in reply["documents"]) == area["count"]
+        left, low, right, high = area["box"]
+        assert left <= area["x"] <= right
+        assert low <= area["y"] <= high
+    limited = client.limited_to(read=("notes",)).get("/map").json
+    assert limited["areas"] == []
+
+
 def test_an_unchanged_map_is_not_sent_again(client: ApiClient) -> None:
     etag = client.get("/map").headers["etag"]
     assert client.get("/map", headers={"If-None-Match": etag}).status == 304
-
-
-def test_a_layout_that_is_not_installed_says_how_to_install_it(client: ApiClient) -> None:
-    reply = client.get("/map", layout="umap")
-    if "umap" in client.get("/map").json["layouts"]:
-        assert reply.status == 200
-    else:
-        assert reply.status == 400
-        assert "bunko[umap]" in reply.json["hint"]
 
 
 def test_a_query_is_near_the_documents_about_it(client: ApiClient) -> None:

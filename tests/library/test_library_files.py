@@ -118,7 +118,7 @@ def test_index_files_may_be_read_by_those_who_may_read_the_library(
     for number in range(9):
         put(docs, f"more {number}.md", f"奈良 {number}")
     library.reindex()
-    library.maps.build(library.tools(), "pca")
+    library.maps.build(library.tools())
     suffixes = {".segment", ".facts", ".arrays"}
     files = [path for path in library.paths.database.parent.rglob("*") if path.suffix in suffixes]
     assert {path.suffix for path in files} == suffixes

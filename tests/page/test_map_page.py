@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import quote
 
 from starlette.testclient import TestClient
@@ -65,3 +66,27 @@ def test_a_selection_that_is_gone_is_said_and_can_be_left(browser: TestClient) -
     assert reply.status_code == 404
     assert "no longer available" in reply.text
     assert 'href="/?q=telescope">Search everywhere' in reply.text
+
+
+def test_without_scripts_documents_are_listed_by_subject(visit: Visitor, library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "subjects"
+    folder.mkdir()
+    for number in range(80):
+        subject = ("Coral reef", "Income tax")[number % 2]
+        text = f"# {subject} {chr(97 + number % 26)}\n\n{subject} and what belongs to it, part {number}.\n"
+        (folder / f"{number:02}.md").write_text(text, "utf-8")
+    library.add(folder, name="subjects")
+    library.import_("subjects")
+    browser = visit()
+    assert '<a href="/map?area=">' in browser.get("/map").text
+    text = browser.get("/map?area=").text
+    areas = re.findall(r'<a href="(/map\?area=[^"]+)"><bdi>([^<]+)</bdi>', text)
+    assert {"Coral reef", "Income tax"} <= {name for _, name in areas}
+    address = next(address for address, name in areas if name == "Coral reef")
+    listed = browser.get(address).text
+    assert re.search(r"Coral reef: \d+ documents", listed)
+    assert 'aria-current="true"><bdi>Coral reef' in listed
+    assert links(listed)
+    limited = visit(Rights(("kitchen",), ())).get("/map?area=")
+    assert "Coral reef" not in limited.text
+    assert "Coral reef" not in visit(Rights(("kitchen",), ())).get(address).text

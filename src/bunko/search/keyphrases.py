@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+import numpy as np
 
 from bunko.readers.places import without_cells
 from bunko.text import analyzer
@@ -19,6 +22,16 @@ _TITLE_WEIGHT, _HEADING_WEIGHT, _BODY_WEIGHT = 3.0, 2.0, 1.0
 _MAX_BODY_CHARS = 600
 # Only the candidates with the best scores take part in the selection.
 _MAX_CANDIDATES = 400
+# A name on a map: half as many characters if they are Japanese ones. It stands for some of the documents at least.
+_MAX_NAME_WIDTH, _MIN_SHARE_OF_NAME, _MAX_WEIGHT_OF_NAME = 28, 0.06, 2.0
+_WORD_WEIGHT_OF_NAME = 0.5  # of a single word in a title, which is enough where others stand around it
+_BODY_WEIGHT_OF_NAME = 0.7  # of what is in no title
+# What is left of code that stands in the midst of a text.
+_CODE_WORDS = frozenset("class const def export from function import interface let return type var".split())
+# Between 0, where names say what is frequent, and 1, where they say what is nowhere else, however rare it is here.
+_DISTINCTNESS = 0.75
+# Of the beginning of a text, which has to be parsed for thousands of documents.
+_MAX_BEGINNING_CHARS = 240
 # A text already covered by a phrase counts this much for the next; a phrase with a repeated word this much.
 _COVERED_TEXT_FACTOR = 0.4
 _REPEATED_WORD_FACTOR = 0.5
@@ -77,15 +90,118 @@ def extract_phrases(
     return _select_phrases(best[:_MAX_CANDIDATES], limit)
 
 
+def name_groups(
+    documents: Sequence[tuple[str, str]],
+    levels: Sequence[tuple[Sequence[int], Mapping[int, str]]],
+    language: Literal["ja", "en"],
+) -> list[dict[int, str]]:
+    """Return for each level the names of its groups: phrases that are frequent in one and rare in the others.
+
+    `documents` are titles and beginnings of texts in a language. Each level says to which group each of them belongs,
+    and which names groups have in another language. No name is like that of another group of its level, or of a coarser
+    level before it around the same documents.
+    """
+    if not documents:
+        return [{} for _ in levels]
+    collector = _CandidateCollector()
+    for number, (title, beginning) in enumerate(documents):
+        collector.add_document(number, title, beginning)
+    text = "\n".join(part[:_MAX_BEGINNING_CHARS] for document in documents for part in document)
+    candidates = collector.candidates()
+    form_weights = np.array([_name_weight(candidate, collector, language) for candidate in candidates], np.float32)
+    row_of = {_phrase_key(candidate.form): row for row, candidate in enumerate(candidates)}
+    document_of = collector.document_of_text
+    uses: dict[tuple[int, int], float] = {}  # the weight of a phrase in a document, its title being read first
+    for row, candidate in enumerate(candidates):
+        for number, weight in candidate.text_weights.items():
+            uses.setdefault((row, document_of[number]), min(weight, _MAX_WEIGHT_OF_NAME))
+    rows, owners = np.array(list(uses), np.intp).reshape(-1, 2).T
+    weights = np.array(list(uses.values()), np.float32)
+    names: list[dict[int, str]] = []
+    above: list[list[str]] = [[] for _ in documents]  # the names of the coarser groups around each document
+    for level, other_names in levels:
+        group_of = np.array(level, np.intp)
+        members = [np.flatnonzero(group_of == group).tolist() for group in range(int(group_of.max(initial=0)) + 1)]
+        counts = np.zeros((len(candidates), len(members)), np.float32)
+        shares = np.zeros_like(counts)
+        sizes = np.array([max(1, len(inside)) for inside in members], np.float32)
+        np.add.at(counts, (rows, group_of[owners]), 1)
+        np.add.at(shares, (rows, group_of[owners]), weights / sizes[group_of[owners]])
+        rates = shares.copy()
+        for row, candidate in enumerate(candidates):
+            longer = [row_of[key] for form in candidate.longer_forms if (key := _phrase_key(form)) in row_of]
+            if longer:
+                rates[row] -= shares[longer].max(axis=0)
+        rates = np.where(counts >= np.maximum(2, _MIN_SHARE_OF_NAME * sizes), np.maximum(rates, 0), 0)
+        distinctness = rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-9)
+        scores = rates * distinctness**_DISTINCTNESS * form_weights[:, None]
+        used: dict[int, str] = {}
+        for place in np.argsort(-scores, axis=None, kind="stable")[: _MAX_CANDIDATES * len(members)].tolist():
+            row, group = divmod(place, len(members))
+            if not scores[row, group]:
+                break
+            if group in used:
+                continue
+            name = candidates[row].text()
+            others = [*used.values(), *(other for place, other in other_names.items() if place != group)]
+            if any(_is_like(name, other) for other in (*others, *above[members[group][0]])) or _is_cut(name, text):
+                continue
+            used[group] = name
+            for document in members[group]:
+                above[document].append(name)
+        names.append(used)
+    return names
+
+
+def _name_weight(candidate: _PhraseCandidate, collector: _CandidateCollector, language: str) -> float:
+    """Return how well a phrase suits as a name."""
+    text = candidate.text()
+    is_foreign = language == "en" and not text.isascii()
+    if is_foreign or _width(text) > _MAX_NAME_WIDTH or text.partition(" ")[0] in _CODE_WORDS:
+        return 0.0
+    weight = _form_weight(candidate, collector)
+    is_in_title = max(candidate.text_weights.values()) == _TITLE_WEIGHT
+    return max(weight, _WORD_WEIGHT_OF_NAME) if weight and is_in_title else weight * _BODY_WEIGHT_OF_NAME
+
+
+_KATAKANA = "[ァ-ヺー]"
+
+
+def _is_cut(name: str, text: str) -> bool:
+    """Return whether a name is mostly a piece of longer words in katakana, which the dictionary does not have."""
+    before = f"(?<!{_KATAKANA})" if re.match(_KATAKANA, name) else ""
+    after = f"(?!{_KATAKANA})" if re.search(f"{_KATAKANA}$", name) else ""
+    if not before and not after:
+        return False
+    return 2 * len(re.findall(before + re.escape(name) + after, text)) < text.count(name)
+
+
+def _is_like(name: str, other: str) -> bool:
+    """Return whether two names can hardly be told apart: equal, or one is most of the other."""
+    shorter, longer = sorted((name.replace(" ", "").casefold(), other.replace(" ", "").casefold()), key=len)
+    return shorter in longer and 2 * len(shorter) > len(longer)
+
+
+def _width(text: str) -> int:
+    return sum(1 if char.isascii() else 2 for char in text)
+
+
 class _CandidateCollector:
     """Collects candidates from titles, headings and bodies; repetition within one text adds no weight."""
 
     def __init__(self) -> None:
         self.chunk_count = 0
+        self.document_of_text = [-1]  # texts are counted from 1 on
         self._by_key: dict[str, _PhraseCandidate] = {}
         self._seen_texts: set[tuple[int, str]] = set()
         self._verb_counts: Counter[str] = Counter()
         self._word_counts: Counter[str] = Counter()
+
+    def add_document(self, number: int, title: str, beginning: str) -> None:
+        """Add a document by its title and the beginning of its text."""
+        for text, weight in ((title, _TITLE_WEIGHT), (plain_text(beginning)[:_MAX_BEGINNING_CHARS], _BODY_WEIGHT)):
+            self._read_text(number, text, weight)
+            self.document_of_text += [number] * (len(self._seen_texts) + 1 - len(self.document_of_text))
 
     def add(self, row: ChunkRow) -> None:
         """Add a chunk with its title and headings."""

@@ -10,9 +10,9 @@ from bunko.interfaces.api.problems import error_status
 from bunko.interfaces.page.query import document_address
 from bunko.interfaces.page.rendering import render
 from bunko.interfaces.page.view import PageView, error_values
-from bunko.interfaces.sender import LANGUAGES
+from bunko.interfaces.sender import LANGUAGES, choose_language
 from bunko.interfaces.text import single_line
-from bunko.library.overview.layout import available_layouts
+from bunko.library.overview.views import COLORS
 from bunko.library.reading.documents import ListRequest
 from bunko.search.passages import display_label
 from bunko.search.request import SearchRequest
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from bunko.library.access import LibraryAccess
 
 _LISTED = 50
-_COLORS = ("tool", "tag", "year")
 
 
 class MapPage(PageView):
@@ -37,11 +36,11 @@ class MapPage(PageView):
 
     def _build(self, request: Request, library: LibraryAccess) -> Response:
         parameters = request.query_params
-        query, color, layout = (parameters.get(name, "").strip() for name in ("q", "color", "layout"))
+        query, color, area = (parameters.get(name, "").strip() for name in ("q", "color", "area"))
         language = parameters.get("lang", "")
         values: dict[str, object] = {
-            "query": query, "color": color if color in _COLORS else "tool", "layout": layout or "pca",
-            "layouts": available_layouts(), "language_override": language if language in LANGUAGES else "",
+            "query": query, "color": color if color in COLORS else "", "colors": COLORS, "area": area, "areas": None,
+            "language_override": language if language in LANGUAGES else "",
             "error": None, "documents": [], "total": 0, "next_address": "",
         }  # fmt: skip
         status = 200
@@ -51,6 +50,8 @@ class MapPage(PageView):
                 page = library.page(SearchRequest(query, top_k=_LISTED, per_document=1, extract="chunk"))
                 hits = [item.passage.hit for item in page.results]
                 values["documents"] = [_entry(hit.tool, hit.uri, hit.title, hit.date, query) for hit in hits]
+            elif has_tools and "area" in parameters:
+                values |= _areas(request, library, area)
             elif has_tools:
                 listing = library.documents.list_documents(
                     ListRequest(sort="newest", limit=_LISTED, cursor=parameters.get("cursor", ""))
@@ -67,6 +68,29 @@ class MapPage(PageView):
         except BunkoError as error:
             values["error"], status = error_values(request, error, library), error_status(error)
         return render(request, "map.html", values, status=status, script_sections=("map",))
+
+
+def _areas(request: Request, library: LibraryAccess, name: str) -> dict[str, object]:
+    """Return the names on the map, each as a link to its documents, and the first documents of one of them."""
+    language = choose_language(request)
+    areas, points = library.readable.overview.areas()
+    chosen = {number for number, area in enumerate(areas) if name in area.names.values()}
+    inside = sorted((point for point in points if point.area in chosen), key=lambda point: point.document.date)[::-1]
+    return {
+        "areas": [
+            {
+                "name": area.name(language), "count": area.count, "is_chosen": number in chosen,
+                "address": f"/map?{urlencode({'area': area.name(language)})}",
+            }
+            for number, area in enumerate(areas)
+        ],
+        "area": name if inside else "",
+        "documents": [
+            _entry(point.tool.name, point.document.uri, point.document.title, point.document.date)
+            for point in inside[:_LISTED]
+        ],
+        "total": len(inside) if inside else len(points),
+    }  # fmt: skip
 
 
 def _entry(tool: str, uri: str, title: str, date: str, query: str = "") -> dict[str, str]:

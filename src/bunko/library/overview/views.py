@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Literal
+from itertools import takewhile
+from typing import TYPE_CHECKING, Literal, get_args
 
 from bunko import sources
 from bunko.embedders.embed import embed_and_check
@@ -25,11 +27,12 @@ from bunko.types.records import NO_FILTER, Filter, ListedDocument
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from bunko.library.overview.areas import Area
     from bunko.library.overview.document_map import MapPoint
-    from bunko.library.overview.layout import LayoutName
 
 
-Color = Literal["tool", "tag", "year"]
+Color = Literal["tool", "folder", "language", "tag", "kind", "year"]
+COLORS: tuple[Color, ...] = get_args(Color)
 # More colours look alike.
 MAX_GROUPS = 8
 
@@ -49,8 +52,48 @@ def group_points(
     """Return the groups and the number of the group of each point: the largest first, or years in their order."""
     if color == "year":
         return _group_years([_year(point, zone) for point in points])
-    values = [point.document.tags for point in points] if color == "tag" else [(point.tool.name,) for point in points]
-    return _group_values(values)
+    return _group_values(_VALUES[color](points))
+
+
+def choose_color(points: Sequence[MapPoint]) -> Color:
+    """Return what tells documents apart at a glance: their tools, the folders of an only one, or else their years."""
+    for color in ("tool", "folder"):
+        if len({value for values in _VALUES[color](points) for value in values}) > 1:
+            return color
+    return "year"
+
+
+def _folders(points: Sequence[MapPoint]) -> list[tuple[str, ...]]:
+    """Return the folder of each document below those that all documents of its tool are in."""
+    paths: defaultdict[str, list[list[str]]] = defaultdict(list)
+    folders_of = [point.document.uri.partition("#")[0].rpartition("/")[0].split("/") for point in points]
+    for point, folders in zip(points, folders_of, strict=True):
+        paths[point.tool.name].append(folders)
+    shared = {}
+    for tool, of_tool in paths.items():
+        first, last = min(of_tool), max(of_tool)  # what these two share, all between them do
+        shared[tool] = sum(takewhile(bool, map(str.__eq__, first, last)))
+    names = []
+    for point, folders in zip(points, folders_of, strict=True):
+        folder = "".join(folders[shared[point.tool.name] :][:1])
+        names.append(tuple(filter(None, ["/".join(filter(None, [point.tool.name if len(paths) > 1 else "", folder]))])))
+    return names
+
+
+def _kind(point: MapPoint) -> str:
+    """Return the ending of the name of a file, or else of the name of its media type."""
+    match = _SUFFIX.search(point.document.uri.partition("#")[0])
+    return match[0].lower() if match else point.document.media_type.rpartition("/")[2]
+
+
+_SUFFIX = re.compile(r"(?<=[^/])\.[A-Za-z]\w{0,7}$")
+_VALUES: dict[str, Callable[[Sequence[MapPoint]], Sequence[Sequence[str]]]] = {
+    "tool": lambda points: [(point.tool.name,) for point in points],
+    "folder": _folders,
+    "language": lambda points: [(point.language,) if point.language else () for point in points],
+    "tag": lambda points: [point.document.tags for point in points],
+    "kind": lambda points: [(_kind(point),) for point in points],
+}
 
 
 def _group_values(values: Sequence[Sequence[str]]) -> tuple[list[MapGroup], list[int]]:
@@ -144,6 +187,8 @@ class MapView:
     """The documents of a map with their colours."""
 
     points: list[MapPoint]
+    areas: list[Area]
+    color: Color
     groups: list[MapGroup]
     group_of: list[int]  # the number of the group of each point
     left_out: int  # documents without vectors, or with those of another embedder
@@ -158,21 +203,27 @@ class Overview:
         self._settings, self._store, self._tool_config = settings, store, tool_config
         self._documents, self._maps = documents, maps
 
-    def map(self, *, color: Color = "tool", layout: LayoutName = "pca") -> MapView:
+    def map(self, color: Color | None = None) -> MapView:
         """Return the documents in two dimensions, after importing changes; it depends on no document but these."""
-        points, left_out = self._maps.points(self._documents.fresh_tools(), layout)
+        points, areas, left_out = self._maps.points(self._documents.fresh_tools())
+        color = color or choose_color(points)
         groups, group_of = group_points(points, color, self._zone())
-        return MapView(points, groups, group_of, left_out)
+        return MapView(points, areas, color, groups, group_of, left_out)
 
-    def locate_query(self, query: str, layout: LayoutName = "pca") -> tuple[float, float] | None:
-        """Return where a query is among the documents, or None if this layout has no place for it."""
+    def areas(self) -> tuple[list[Area], list[MapPoint]]:
+        """Return the areas of the map that a person sees at once, and the documents with the number of their area."""
+        points, areas, _ = self._maps.points(self._documents.fresh_tools())
+        return [area for area in areas if area.level == 0], points
+
+    def locate_query(self, query: str) -> tuple[float, float] | None:
+        """Return where a query is among the documents, or None if it has no place there."""
         if not query.strip():
             raise QueryError("The query is empty", hint="Give words or a question.")
         tools = self._documents.fresh_tools()
-        computed = self._maps.build(tools, layout)
+        computed = self._maps.build(tools)
         owner = next((tool for tool in tools if tool.built.embedder == computed.embedder), None)
         embedder = self._tool_config.embedder_of(owner) if owner else None
-        if embedder is None or not len(computed.layout.mean):
+        if embedder is None:
             return None
         return computed.layout.place(embed_and_check(embedder, [clean_query(query)], query=True)[0])
 

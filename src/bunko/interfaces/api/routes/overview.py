@@ -10,7 +10,6 @@ from pydantic import Field
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.search import Name, Text
 from bunko.interfaces.fields import Fields, of
-from bunko.library.overview.layout import LayoutName, available_layouts
 from bunko.library.overview.views import Color
 from bunko.library.searching.selections import MAX_DOCUMENTS
 from bunko.text.tags import normalise_tag
@@ -25,10 +24,11 @@ def _round(position: float) -> float:
 
 
 class MapQuery(Shape):
-    """Which map, and what its colours mean."""
+    """What the colours of the map mean."""
 
-    color: Color = Field("tool", description="What the groups are: tools, tags or years")
-    layout: LayoutName = Field("pca", description="How documents are placed; umap needs bunko[umap] on the server")
+    color: Color | None = Field(
+        None, description="What the groups are; without it, tools, or the folders of an only one, or else years"
+    )
 
 
 class Group(Fields):
@@ -36,6 +36,17 @@ class Group(Fields):
 
     name: str
     kind: Literal["value", "earlier", "other", "none"]
+    count: int
+
+
+class MapArea(Fields):
+    """Documents that lie close together; a name for each language that enough of them are in."""
+
+    level: int
+    names: dict[str, str]
+    x: float = of("x", _round)
+    y: float = of("y", _round)
+    box: list[float] = of(lambda area: [_round(value) for value in area.box])
     count: int
 
 
@@ -50,25 +61,24 @@ class MapDocument(Fields):
     x: float = of("x", _round)
     y: float = of("y", _round)
     group: int
+    area: int
 
 
 class MapReply(Fields):
     """Documents in two dimensions: what is about the same is near."""
 
     generation: int
-    layout: LayoutName
-    layouts: list[LayoutName]
     color: Color
     groups: list[Group]
+    areas: list[MapArea]
     documents: list[MapDocument]
     left_out: int
 
 
 class PositionQuery(Shape):
-    """Which query, on which map."""
+    """Which query."""
 
     q: Text = Field(min_length=1, description="Words or a question")
-    layout: LayoutName = Field("pca", description="How documents are placed")
 
 
 class PositionReply(Fields):
@@ -145,13 +155,12 @@ class SelectionReply(Fields):
 def show_map(call: Call, query: MapQuery) -> dict[str, object]:
     """Show documents in two dimensions, those about the same subject near each other."""
     generation = call.library.generation()  # before the documents are read: a change in between is a newer one
-    view = call.library.readable.overview.map(color=query.color, layout=query.layout)
+    view = call.library.readable.overview.map(query.color)
     return {
         "generation": generation,
-        "layout": query.layout,
-        "layouts": available_layouts(),
-        "color": query.color,
+        "color": view.color,
         "groups": [Group.fill(group) for group in view.groups],
+        "areas": [MapArea.fill(area) for area in view.areas],
         "documents": [
             MapDocument.fill(point, group=group) for point, group in zip(view.points, view.group_of, strict=True)
         ],
@@ -161,7 +170,7 @@ def show_map(call: Call, query: MapQuery) -> dict[str, object]:
 
 def locate_query(call: Call, query: PositionQuery) -> dict[str, object]:
     """Show where a query is on the map."""
-    position = call.library.readable.overview.locate_query(query.q, query.layout)
+    position = call.library.readable.overview.locate_query(query.q)
     return PositionReply.fill(position or (None, None))
 
 

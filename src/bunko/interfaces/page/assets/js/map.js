@@ -3,10 +3,11 @@ import { request } from "./api.js";
 import { element, t } from "./dom.js";
 import { listen } from "./events.js";
 import { say } from "./fragments.js";
+import { MapAreas } from "./map_areas.js";
 import { MapCanvas } from "./map_canvas.js";
 import { listenToGestures } from "./map_gestures.js";
 import { groupName, showLegend } from "./map_legend.js";
-import { at, Points } from "./map_points.js";
+import { at, Points, stretchFor } from "./map_points.js";
 
 /** @typedef {import("./map_points.js").Place} Place */
 
@@ -22,10 +23,18 @@ const message = /** @type {HTMLElement} */ (document.getElementById("map-message
 const chosenBar = /** @type {HTMLElement} */ (document.getElementById("chosen"));
 const spoken = /** @type {HTMLElement} */ (document.getElementById("map-status"));
 const legend = /** @type {HTMLElement} */ (document.getElementById("legend"));
+const subjects = /** @type {HTMLElement} */ (document.getElementById("areas"));
+const colorSelect = /** @type {HTMLSelectElement} */ (form.elements.namedItem("color"));
 const lassoButton = /** @type {HTMLElement} */ (document.getElementById("lasso"));
 
 document.documentElement.classList.add("scripts");
 const map = new MapCanvas(/** @type {HTMLCanvasElement} */ (document.getElementById("canvas")));
+const tools = /** @type {HTMLElement} */ (stage.querySelector(".tools"));
+const keepButtonsFree = () => {
+  const { offsetLeft, offsetTop, offsetWidth, offsetHeight } = tools;
+  map.reserved = [offsetLeft, offsetTop, offsetLeft + offsetWidth, offsetTop + offsetHeight];
+};
+new ResizeObserver(keepButtonsFree).observe(stage);
 /** @type {Map<string, number>} the number of each document by its tool and path */
 let numbers = new Map();
 /** @type {import("./map_legend.js").Group[]} */
@@ -35,19 +44,15 @@ let listing = 0;
 let asked = 0; // searches so far, so that an answer that is not the newest is dropped
 let isFound = false; // whether the hits are those of the query
 let generation = 0; // of the documents that are shown
-
-/** @param {string} name */
-function field(name) {
-  return String(new FormData(form).get(name) ?? "");
-}
+let color = colorSelect.dataset.chosen ?? ""; // empty: the server knows what tells documents apart
 
 async function load() {
-  const parameters = new URLSearchParams({ color: field("color") || "tool" });
-  if (field("layout")) parameters.set("layout", field("layout"));
+  const parameters = new URLSearchParams(color ? { color } : {});
   stage.setAttribute("aria-busy", "true");
   try {
     const reply = await request("GET", `/map?${parameters}`);
     ({ generation, groups } = reply);
+    colorSelect.value = reply.color;
     map.faded.clear();
     map.chosen.clear();
     showLegend(legend, groups, reply.color, (faded) => {
@@ -55,14 +60,18 @@ async function load() {
       map.draw();
     });
     readColors();
-    const points = new Points(reply.documents);
+    const points = new Points(reply.documents, stretchFor(reply.documents, stage));
     numbers = new Map(reply.documents.map((/** @type {Place} */ place, /** @type {number} */ number) => [key(place), number]));
     look(-1, false);
+    map.areas = new MapAreas(reply.areas, document.documentElement.lang, points.stretch);
     map.show(points);
+    const named = new URLSearchParams(location.search).get("area");
+    const area = named && map.areas.all.find(({ names }) => names.includes(named));
+    if (area) map.zoomTo(area);
     message.textContent = describe(points.length, reply.left_out);
     message.hidden = points.length > 0 && !reply.left_out;
     stage.classList.toggle("empty", points.length === 0);
-    showChosen();
+    showChosen(false);
     if (input.value.trim()) await search();
     else list();
   } catch (error) {
@@ -112,7 +121,7 @@ function name({ title, path }) {
 function facts({ tool, date, group }) {
   const named = groups[group];
   const parts = [tool, date.slice(0, 10)];
-  if (named && field("color") === "tag" && named.kind === "value") parts.push(`#${groupName(named)}`);
+  if (named && colorSelect.value === "tag" && named.kind === "value") parts.push(`#${groupName(named, "tag")}`);
   return parts.filter(Boolean).join(" · ");
 }
 
@@ -149,7 +158,7 @@ async function search() {
     return;
   }
   const parameters = new URLSearchParams({ q: query, per_document: "1", top_k: String(MAX_HITS), extract: "snippet" });
-  const place = new URLSearchParams({ q: query, layout: field("layout") || "pca" });
+  const place = new URLSearchParams({ q: query });
   try {
     const [answer, position] = await Promise.all([
       request("GET", `/search?${parameters}`),
@@ -158,7 +167,7 @@ async function search() {
     if (number !== asked) return;
     const found = answer.results.map((/** @type {any} */ hit) => numbers.get(key({ tool: hit.tool, path: hit.file_path })));
     map.hits = [...new Set(/** @type {number[]} */ (found.filter((/** @type {unknown} */ index) => index !== undefined)))];
-    map.query = position.x === null ? null : [position.x, -position.y];
+    map.query = position.x === null ? null : [(map.points?.stretch ?? 1) * position.x, -position.y];
     isFound = true;
     spoken.textContent = t("map.found", { count: map.hits.length });
   } catch (error) {
@@ -171,8 +180,9 @@ async function search() {
 function formAddress() {
   const parameters = new URLSearchParams();
   for (const [name, value] of new FormData(form)) {
-    if (typeof value === "string" && value.trim() && !(name === "color" && value === "tool")) parameters.append(name, value);
+    if (typeof value === "string" && value.trim() && name !== "color") parameters.append(name, value);
   }
+  if (color) parameters.set("color", color);
   return parameters.size ? `/map?${parameters}` : "/map";
 }
 
@@ -193,27 +203,62 @@ function list() {
       ),
     );
     document.getElementById("map-more")?.remove();
+    showAreas();
+    showChosen(false);
   }, 120);
+}
+
+/** Show the names that are on the map as a list too: each leads to what lies there. */
+function showAreas() {
+  const hadFocus = subjects.contains(document.activeElement);
+  const shown = map.areas.inView();
+  subjects.hidden = shown.length === 0;
+  subjects.querySelector("ul")?.replaceChildren(
+    ...shown.map((area) => {
+      const link = element("a", { href: `/map?${new URLSearchParams({ area: area.name })}` }, element("bdi", {}, area.name));
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        enter(area);
+      });
+      return element("li", {}, link, " ", element("span", { class: "quiet" }, area.count.toLocaleString()));
+    }),
+  );
+  if (hadFocus) subjects.querySelector("a")?.focus();
+}
+
+/** @param {import("./map_areas.js").Area} area */
+function enter(area) {
+  look(-1, false);
+  map.zoomTo(area);
+  spoken.textContent = t("map.entered", { name: area.name, count: area.count.toLocaleString() });
+  list();
 }
 
 /** @param {Iterable<number>} indexes */
 function choose(indexes) {
   map.chosen = new Set(indexes);
-  showChosen();
+  showChosen(true);
   map.draw();
   list();
 }
 
-function showChosen() {
-  const count = map.chosen.size;
-  chosenBar.hidden = count === 0;
+/**
+ * Offer to search within what was chosen, or else within the part of the map that is in view.
+ * @param {boolean} isSaid also to screen readers
+ */
+function showChosen(isSaid) {
+  const all = map.points?.length ?? 0;
+  const [text, count] = map.chosen.size ? ["map.chosen", map.chosen.size] : ["map.list_view", map.inView().length];
+  chosenBar.hidden = count === 0 || count === all;
   const label = chosenBar.querySelector("span");
-  if (label) label.textContent = t("map.chosen", { count: count.toLocaleString() });
-  if (count) spoken.textContent = t("map.chosen", { count });
+  if (label) label.textContent = t(text, { count: count.toLocaleString() });
+  const clear = document.getElementById("clear");
+  if (clear) clear.hidden = map.chosen.size === 0;
+  if (isSaid && map.chosen.size) spoken.textContent = t(text, { count });
 }
 
 async function searchWithin() {
-  const places = [...map.chosen].map((index) => /** @type {Place} */ (map.points?.places[index]));
+  const places = [...(map.chosen.size ? map.chosen : map.inView())].map((index) => /** @type {Place} */ (map.points?.places[index]));
   const documents = Object.fromEntries(
     [...new Set(places.map(({ tool }) => tool))].map((tool) => [tool, places.filter((place) => place.tool === tool).map(({ path }) => path)]),
   );
@@ -232,6 +277,7 @@ listenToGestures(map, {
   look,
   open: (index) => location.assign(address(/** @type {Place} */ (map.points?.places[index]))),
   choose,
+  enter,
   toggle: (index) => choose(map.chosen.has(index) ? [...map.chosen].filter((other) => other !== index) : [...map.chosen, index]),
   clear: () => {
     look(-1, false);
@@ -256,14 +302,15 @@ document.addEventListener("click", (event) => {
   const button = event.target instanceof Element ? event.target.closest("button") : null;
   buttons[button?.id ?? ""]?.();
 });
-for (const name of ["pointerup", "wheel", "keyup"]) map.canvas.addEventListener(name, list, { passive: true });
+map.moved = list;
 input.addEventListener("input", (event) => {
   clearTimeout(typing);
   if (!(event instanceof InputEvent && event.isComposing)) typing = window.setTimeout(search, DELAY);
 });
 input.addEventListener("compositionend", () => (typing = window.setTimeout(search, DELAY)));
 form.addEventListener("change", (event) => {
-  if (!(event.target instanceof HTMLSelectElement)) return;
+  if (event.target !== colorSelect) return;
+  color = colorSelect.value;
   history.replaceState(null, "", formAddress());
   void load();
 });

@@ -1,5 +1,6 @@
 // Draw the points of a map, all of them in one pass for each frame, and what is marked above them.
 
+import { isFree, MapAreas } from "./map_areas.js";
 import { at, clamp } from "./map_points.js";
 import { mix, Raster, Stamp, toRgb } from "./map_raster.js";
 
@@ -8,12 +9,14 @@ import { mix, Raster, Stamp, toRgb } from "./map_raster.js";
 /** @typedef {import("./map_raster.js").Rgb} Rgb */
 /** @typedef {[number, number, number, number]} Box left, top, right and bottom */
 
-const MARGIN = 56; // around all points, in pixels
+const MAX_MARGIN = 56; // around all points, in pixels
 const MAX_ZOOM = 60;
 const FADED = 0.16;
+const FADED_NAME = 0.55; // of an area, while hits are lit
 const FEW = 100; // points that are drawn larger, and in view have their names beside them
 const MANY = 4000; // points that are drawn smaller
 const LABEL_CHARS = 28;
+const ZOOM_MILLISECONDS = 280;
 
 export class MapCanvas {
   /** @param {HTMLCanvasElement} canvas */
@@ -24,6 +27,10 @@ export class MapCanvas {
     this.points = null;
     /** @type {string[]} the colour of each group */
     this.colors = [];
+    this.areas = new MapAreas([], "", 1);
+    /** @type {Box} where buttons are, and no names */
+    this.reserved = [0, 0, 0, 0];
+    this.moved = () => {}; // is called when another part of the map is seen
     this.ink = "#000";
     this.paper = "#fff";
     this.accent = "#a40";
@@ -72,8 +79,8 @@ export class MapCanvas {
   measure() {
     if (!this.points) return;
     const { left, right, top, bottom } = this.points;
-    const width = Math.max(this.canvas.clientWidth - 2 * MARGIN, 40);
-    const height = Math.max(this.canvas.clientHeight - 2 * MARGIN, 40);
+    const width = Math.max(this.canvas.clientWidth - 2 * this.margin, 40);
+    const height = Math.max(this.canvas.clientHeight - 2 * this.margin, 40);
     this.scale = Math.min(width / (right - left || 1), height / (bottom - top || 1));
   }
 
@@ -81,7 +88,35 @@ export class MapCanvas {
     if (!this.points) return;
     this.zoom = 1;
     this.middle = [(this.points.left + this.points.right) / 2, (this.points.top + this.points.bottom) / 2];
+    this.moved();
     this.draw();
+  }
+
+  /**
+   * Show an area as large as it fits.
+   * @param {import("./map_areas.js").Area} area
+   */
+  zoomTo({ box: [left, top, right, bottom] }) {
+    const width = (right - left) * this.scale || 1;
+    const height = (bottom - top) * this.scale || 1;
+    const room = Math.min((this.canvas.clientWidth - this.margin) / width, (this.canvas.clientHeight - this.margin) / height);
+    const [fromZoom, [fromX, fromY]] = [this.zoom, this.middle];
+    const toZoom = clamp(room, 1, MAX_ZOOM);
+    const [toX, toY] = [(left + right) / 2, (top + bottom) / 2];
+    const begun = performance.now();
+    const lasts = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : ZOOM_MILLISECONDS;
+    const step = () => {
+      const part = lasts ? Math.min((performance.now() - begun) / lasts, 1) : 1;
+      const eased = part * part * (3 - 2 * part);
+      this.zoom = fromZoom * (toZoom / fromZoom) ** eased;
+      // What is in the middle moves as on a straight line of the screen, faster where it is seen from farther away.
+      const way = toZoom === fromZoom ? eased : (1 / this.zoom - 1 / fromZoom) / (1 / toZoom - 1 / fromZoom);
+      this.middle = [fromX + (toX - fromX) * way, fromY + (toY - fromY) * way];
+      this.draw();
+      if (part < 1) requestAnimationFrame(step);
+      else this.moved();
+    };
+    step();
   }
 
   /**
@@ -115,6 +150,7 @@ export class MapCanvas {
     this.zoom = clamp(this.zoom * factor, 0.5, MAX_ZOOM);
     const [newX, newY] = this.toMap(x, y);
     this.middle = [this.middle[0] + mapX - newX, this.middle[1] + mapY - newY];
+    this.moved();
     this.draw();
   }
 
@@ -129,6 +165,7 @@ export class MapCanvas {
       const { left, right, top, bottom } = this.points; // nobody gets lost in empty space
       this.middle = [clamp(this.middle[0], left, right), clamp(this.middle[1], top, bottom)];
     }
+    this.moved();
     this.draw();
   }
 
@@ -137,6 +174,10 @@ export class MapCanvas {
     const [left, top] = this.toMap(0, 0);
     const [right, bottom] = this.toMap(this.canvas.clientWidth, this.canvas.clientHeight);
     return this.points?.inside(left, top, right, bottom) ?? [];
+  }
+
+  get margin() {
+    return Math.min(MAX_MARGIN, this.canvas.clientWidth / 12);
   }
 
   get radius() {
@@ -198,22 +239,36 @@ export class MapCanvas {
   }
 
   /**
-   * Write names beside points: those of hits first, and of others if there are few; none over another, or over a point.
+   * Write names: beside points those of hits, then of areas, and of other points if there are few; none over another.
    * @param {number} radius
    */
   paintLabels(radius) {
-    const { context, points, canvas } = this;
+    const { points } = this;
     if (!points) return;
     const seen = this.inView();
     const others = this.hits.length || seen.length > FEW ? [] : seen.filter((index) => !this.faded.has(points.places[index]?.group ?? 0));
-    const named = [...new Set([...this.hits, ...others])];
     /** @type {Box[]} */
-    const taken = named.map((index) => {
+    const taken = [this.reserved];
+    this.paintNames(this.hits, radius, taken);
+    this.areas.place(this, taken);
+    this.areas.paint(this, this.hits.length ? FADED_NAME : 1);
+    taken.push(...this.areas.shown.map(({ room }) => room));
+    this.paintNames(others, radius, taken);
+  }
+
+  /**
+   * @param {number[]} named
+   * @param {number} radius
+   * @param {Box[]} taken gets the rooms of these points and of their names
+   */
+  paintNames(named, radius, taken) {
+    const { context, points, canvas } = this;
+    if (!points) return;
+    for (const index of named) {
       const [x, y] = this.toScreen(at(points.x, index), at(points.y, index));
-      return [x - radius, y - radius, x + radius, y + radius];
-    });
+      taken.push([x - radius, y - radius, x + radius, y + radius]);
+    }
     context.font = `12px ${this.font}`;
-    context.textBaseline = "middle";
     for (const index of named) {
       const [x, y] = this.toScreen(at(points.x, index), at(points.y, index));
       const text = label(points.places[index]?.title || points.places[index]?.path || "");
@@ -221,14 +276,26 @@ export class MapCanvas {
       const room = freeBox(x, y, width, radius + 5, canvas.clientWidth, taken);
       if (!room) continue;
       taken.push(room);
-      const [left, middle] = [room[0], (room[1] + room[3]) / 2];
-      context.lineWidth = 3;
-      context.lineJoin = "round";
-      context.strokeStyle = this.paper;
-      context.strokeText(text, left, middle);
-      context.fillStyle = this.ink;
-      context.fillText(text, left, middle);
+      this.write(text, room[0], (room[1] + room[3]) / 2, 3);
     }
+  }
+
+  /**
+   * Write with the font of the context, and paper around each letter.
+   * @param {string} text
+   * @param {number} left
+   * @param {number} middle
+   * @param {number} halo
+   */
+  write(text, left, middle, halo) {
+    const { context } = this;
+    context.textBaseline = "middle";
+    context.lineWidth = halo;
+    context.lineJoin = "round";
+    context.strokeStyle = this.paper;
+    context.strokeText(text, left, middle);
+    context.fillStyle = this.ink;
+    context.fillText(text, left, middle);
   }
 
   /** @param {number} radius */
@@ -305,8 +372,7 @@ function freeBox(x, y, width, gap, end, taken) {
     const [first, line] = [/** @type {number} */ (left), /** @type {number} */ (middle)];
     /** @type {Box} */
     const box = [first, line - half, first + width, line + half];
-    const isFree = taken.every((other) => box[0] > other[2] || box[2] < other[0] || box[1] > other[3] || box[3] < other[1]);
-    if (isFree && box[0] >= 0 && box[2] <= end) return box;
+    if (taken.every((other) => isFree(box, other)) && box[0] >= 0 && box[2] <= end) return box;
   }
   return null;
 }

@@ -11,6 +11,7 @@ import { at } from "./map_points.js";
  * @property {(index: number) => void} open
  * @property {(indexes: number[]) => void} choose
  * @property {(index: number) => void} toggle chooses a point, or no longer
+ * @property {(area: import("./map_areas.js").Area) => void} enter shows what lies in an area
  * @property {() => void} clear
  */
 
@@ -63,7 +64,9 @@ function listenToPointers(map, actions) {
   canvas.addEventListener("pointermove", (event) => {
     const before = fingers.get(event.pointerId);
     if (!before) {
-      actions.look(pointAt(map, event), false);
+      const area = map.areas.at(event.offsetX, event.offsetY);
+      actions.look(area ? -1 : pointAt(map, event), false);
+      canvas.classList.toggle("over", Boolean(area) || map.current >= 0);
       return;
     }
     /** @type {Point} */
@@ -90,7 +93,9 @@ function listenToPointers(map, actions) {
     const line = map.lasso;
     map.lasso = [];
     if (!isLast) return;
-    if (travelled <= CLICK_PIXELS) click(pointAt(map, event), event.pointerType);
+    const area = map.areas.at(event.offsetX, event.offsetY);
+    if (travelled <= CLICK_PIXELS && area && !isLassoing) actions.enter(area);
+    else if (travelled <= CLICK_PIXELS) click(pointAt(map, event), event.pointerType);
     else if (isLassoing && map.points) actions.choose(map.points.enclosed(line.map(([x, y]) => map.toMap(x, y))));
     map.draw();
   });

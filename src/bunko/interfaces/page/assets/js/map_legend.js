@@ -6,9 +6,12 @@ import { element, t } from "./dom.js";
 
 const YEAR_STEPS = 8; // of the scale of years, from 0 on
 
-/** @param {Group} group */
-export function groupName({ name, kind }) {
-  if (kind === "value") return name;
+/**
+ * @param {Group} group
+ * @param {string} color
+ */
+export function groupName({ name, kind }, color) {
+  if (kind === "value") return color === "language" ? t(`map.language_${name}`) : name;
   return kind === "earlier" ? t("map.earlier", { year: name }) : t(`map.${kind}`);
 }
 
@@ -16,7 +19,7 @@ export function groupName({ name, kind }) {
  * Show the groups with their colours.
  * @param {HTMLElement} place
  * @param {Group[]} groups
- * @param {string} color what they are: tools, tags or years
+ * @param {string} color what they are: tools, folders, years …
  * @param {(faded: Set<number>) => void} fade
  */
 export function showLegend(place, groups, color, fade) {
@@ -25,7 +28,7 @@ export function showLegend(place, groups, color, fade) {
   const colored = groups.filter(({ kind }) => kind === "value" || kind === "earlier").length;
   const buttons = groups.map((group, number) => {
     const swatch = element("span", { class: `swatch ${colorClass(group, number, color, colored)}`, "aria-hidden": "true" });
-    const label = element("bdi", {}, groupName(group));
+    const label = element("bdi", {}, groupName(group, color));
     const count = element("span", { class: "quiet" }, group.count.toLocaleString());
     return element("button", { type: "button", "aria-pressed": "false" }, swatch, label, " ", count);
   });

@@ -4,12 +4,29 @@
 /** @typedef {[number, number]} Point */
 
 const POINTS_OF_A_CELL = 4;
+const MAX_STRETCH = 1.8;
+
+/**
+ * Return how much wider points may be drawn so that they fill more of a screen.
+ * @param {Place[]} places
+ * @param {HTMLElement} stage
+ */
+export function stretchFor(places, stage) {
+  const [left, right] = extent(Float32Array.from(places, ({ x }) => x));
+  const [low, high] = extent(Float32Array.from(places, ({ y }) => y));
+  const shape = (right - left) / (high - low) || 1;
+  return clamp(stage.clientWidth / (stage.clientHeight || 1) / shape, 1 / MAX_STRETCH, MAX_STRETCH);
+}
 
 export class Points {
-  /** @param {Place[]} places */
-  constructor(places) {
+  /**
+   * @param {Place[]} places
+   * @param {number} stretch of the width, towards the shape of the screen: neither direction means anything
+   */
+  constructor(places, stretch = 1) {
     this.places = places;
-    this.x = Float32Array.from(places, (place) => place.x);
+    this.stretch = stretch;
+    this.x = Float32Array.from(places, (place) => stretch * place.x);
     this.y = Float32Array.from(places, (place) => -place.y); // a screen counts downwards
     this.group = Uint8Array.from(places, (place) => place.group);
     const [left, right] = extent(this.x);
