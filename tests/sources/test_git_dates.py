@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.reading.documents import ListRequest
-from bunko.sources.git_dates import load_history
+from bunko.sources import git_dates
+from bunko.sources.git_dates import committed_at, load_history
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")]
 
@@ -146,6 +148,47 @@ def test_the_program_that_fetches_missing_objects_is_not_run(repository: Path, p
 def test_a_head_that_names_no_commit_dates_nothing(repository: Path, head: str) -> None:
     (repository / ".git/HEAD").write_bytes(head.encode("utf-8", "surrogateescape"))
     assert load_history(repository) == {}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no pipes and devices in folders")
+@pytest.mark.parametrize("name", ["HEAD", "packed-refs", "refs/heads/master"])
+def test_a_pipe_or_a_device_in_a_repository_is_not_read(repository: Path, name: str) -> None:
+    git(repository, "symbolic-ref", "HEAD", "refs/heads/master")
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        (repository / ".git" / name).unlink(missing_ok=True)
+        (repository / ".git/refs/heads/master").unlink(missing_ok=True)
+        make(repository / ".git" / name)
+        assert load_history(repository) == {}
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="whoever tests may read everything")
+def test_a_repository_above_that_may_not_be_read_dates_nothing(repository: Path) -> None:
+    (repository / ".git").chmod(0)
+    try:
+        assert load_history(repository / "guide") == {}
+    finally:
+        (repository / ".git").chmod(0o700)
+
+
+def test_a_repository_that_claims_billions_of_files_takes_little_memory(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*arguments: str, rows: str = "") -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *arguments]
+        reply = subprocess.run(command, cwd=repository, input=rows, capture_output=True, check=True, text=True)
+        return reply.stdout.strip()
+
+    row = f"100644 blob {run('hash-object', '-w', 'old.md')}"
+    for _ in range(9):
+        row = "040000 tree " + run("mktree", rows="".join(f"{row}\tname{number}\n" for number in range(10)))
+    run("update-ref", "HEAD", run("commit-tree", row.split()[-1], "-m", "Many"))
+    monkeypatch.setattr(git_dates, "_MAX_OUTPUT_BYTES", 1 << 20)
+    tracemalloc.start()
+    try:
+        assert committed_at(repository, "old.md", (repository / "old.md").read_bytes()) == ""
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_damaged_repository_dates_what_it_can(repository: Path) -> None:
