@@ -28,9 +28,9 @@ def library(tmp_path: Path) -> Iterator[Library]:
         yield library
 
 
-def git(folder: Path, *arguments: str, day: str = "2024-05-01") -> None:
+def git(folder: Path, *arguments: str, day: str = "2024-05-01", clock: str = "12:00:00+0000") -> None:
     identity = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    when = {"GIT_AUTHOR_DATE": f"{day}T12:00:00+0000", "GIT_COMMITTER_DATE": f"{day}T12:00:00+0000"}
+    when = {"GIT_AUTHOR_DATE": f"{day}T{clock}", "GIT_COMMITTER_DATE": f"{day}T{clock}"}
     environ = {**identity, **when, "PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull}
     subprocess.run(["git", *arguments], cwd=folder, env=environ, check=True, capture_output=True)
 
@@ -63,6 +63,12 @@ def test_a_document_has_the_date_of_its_last_commit(library: Library, repository
         "old.md": "2024-05-01T12:00:00+00:00", "guide/新しい.md": "2025-06-02T12:00:00+00:00",
         "dated.md": "2020-02-02",
     }  # fmt: skip
+
+
+def test_a_commit_of_an_early_morning_is_of_the_day_that_its_author_had(repository: Path) -> None:
+    (repository / "old.md").write_text("# Old\n\nBefore breakfast.\n", "utf-8")
+    git(repository, "commit", "-qam", "Morning", day="2025-07-03", clock="07:30:00+0900")
+    assert load_history(repository)["old.md"].date == "2025-07-03T07:30:00+09:00"
 
 
 def test_what_git_does_not_know_has_the_time_of_its_file(library: Library, repository: Path) -> None:

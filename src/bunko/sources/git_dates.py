@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from hashlib import sha1
 from pathlib import Path
@@ -128,7 +128,7 @@ def _read_blobs(place: _Place) -> Mapping[str, str]:
 def _read_dates(place: _Place) -> Mapping[str, str]:
     """Return when each file last changed."""
     missing, dates, date = set(_read_blobs(place)), {}, ""
-    for field in _run(place, "log", "-z", f"-n{_MAX_COMMITS}", "--format=%x01%ct", "--name-only", "--no-renames"):
+    for field in _run(place, "log", "-z", f"-n{_MAX_COMMITS}", "--format=%x01%cI", "--name-only", "--no-renames"):
         text = field.removeprefix(b"\n")
         if text.startswith(_TIME_MARK):
             date = _iso_date(text[1:])
@@ -142,10 +142,10 @@ def _read_dates(place: _Place) -> Mapping[str, str]:
     return dates
 
 
-def _iso_date(seconds: bytes) -> str:
+def _iso_date(time: bytes) -> str:
     try:
-        return datetime.fromtimestamp(int(seconds), UTC).isoformat(timespec="seconds")
-    except (OverflowError, OSError, ValueError):  # a commit may claim any time
+        return datetime.fromisoformat(time.decode("ascii")).isoformat(timespec="seconds")
+    except ValueError:  # a commit may claim any time
         return ""
 
 
