@@ -210,3 +210,15 @@ def test_without_git_files_have_their_own_times(
     library.add(repository, name="repository")
     library.import_("repository")
     assert dates(library, "repository") == {"old.md": "file", "guide/新しい.md": "file", "dated.md": "2020-02-02"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="programs begin otherwise there")
+def test_a_git_that_does_not_start_costs_no_document(
+    library: Library, repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "git").write_text("#!/no/such/interpreter\n", "utf-8")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    library.add(repository, name="repository")
+    library.import_("repository")
+    assert dates(library, "repository") == {"old.md": "file", "guide/新しい.md": "file", "dated.md": "2020-02-02"}

@@ -154,7 +154,8 @@ def _run(place: _Place, *arguments: str) -> Iterator[bytes]:
     program = shutil.which("git")
     if program is None:
         return
-    with TemporaryDirectory(prefix="bunko-git-") as empty:
+    # A git that does not start or a full disk costs dates, never documents.
+    with suppress(OSError), TemporaryDirectory(prefix="bunko-git-") as empty:
         for name in ("objects", "refs"):
             Path(empty, name).mkdir()
         Path(empty, "HEAD").write_text("ref: refs/heads/none\n", "utf-8")
