@@ -188,7 +188,7 @@ def test_a_repository_that_claims_billions_of_files_takes_little_memory(
     for _ in range(9):
         row = "040000 tree " + run("mktree", rows="".join(f"{row}\tname{number}\n" for number in range(10)))
     run("update-ref", "HEAD", run("commit-tree", row.split()[-1], "-m", "Many"))
-    monkeypatch.setattr(git_dates, "_MAX_OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(git_dates, "MAX_OUTPUT_BYTES", 1 << 20)
     tracemalloc.start()
     try:
         assert committed_at(repository, "old.md", (repository / "old.md").read_bytes()) == ""

@@ -27,7 +27,7 @@ _REFERENCE = re.compile(r"ref: (refs/heads/[^\s]+)")
 _MAX_COMMITS = 20_000
 _MAX_SECONDS = 20.0
 # What comes from anybody may claim billions of files in a few kilobytes.
-_MAX_OUTPUT_BYTES = 100_000_000
+MAX_OUTPUT_BYTES = 100_000_000
 _MAX_GIT_MEMORY_BYTES = 1 << 30
 _MAX_REFERENCES_BYTES = 50_000_000
 _READ_BYTES = 1 << 16
@@ -173,7 +173,7 @@ def _run(place: _Place, *arguments: str) -> Iterator[bytes]:
             timer.start()
             try:
                 rest = b""
-                for _ in range(_MAX_OUTPUT_BYTES // _READ_BYTES):
+                for _ in range(MAX_OUTPUT_BYTES // _READ_BYTES):
                     if not (block := process.stdout.read(_READ_BYTES)):
                         break
                     *fields, rest = (rest + block).split(b"\0")
