@@ -239,6 +239,8 @@ def test_a_folder_inside_another_tool_is_named_as_that(visit: Visitor, docs: Pat
         ("notes", "'notes' is not an absolute path"),
         ("/no/such/folder", "There is no file or folder /no/such/folder"),
         ("ftp://example.com", "ftp://example.com cannot be added: only http:// and https:// addresses can"),
+        ("~nobody-has-this-name/notes", "'~nobody-has-this-name/notes' is not an absolute path"),
+        ("/tmp/\0notes", "'/tmp/\\x00notes' is not an absolute path"),
         ("/dev/null", "/dev/null is neither a folder nor a regular file"),
     ],
 )
@@ -250,6 +252,27 @@ def test_what_cannot_be_added_is_told_beside_the_field(visit: Visitor, source: s
         assert problem in unescape(reply.text)
         assert f'name="source" value="{source}"' in reply.text
     assert re.search("[ぁ-ん]", add(visit(is_owner=True, language="ja"), source=source))
+
+
+def test_the_form_stays_when_a_name_is_taken(visit: Visitor, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.md").write_text("# A\n\nRoses need sun.\n", "utf-8")
+    fields = {"source": str(tmp_path / "notes"), "add": "1", "kind": "memos", "name": "docs", "description": "Roses."}
+    reply = visit(is_owner=True).post("/library", data=fields)
+    assert reply.status_code == 400
+    assert "A tool named 'docs' already exists" in unescape(reply.text)
+    assert 'name="name" value="docs"' in reply.text
+    assert '<option value="memos" selected>' in reply.text
+    assert ">Roses.</textarea>" in reply.text
+
+
+def test_a_kind_that_there_is_not_adds_nothing(visit: Visitor, library: Library, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.md").write_text("# A\n\nRoses need sun.\n", "utf-8")
+    fields = {"source": str(tmp_path / "notes"), "add": "1", "kind": "diary", "name": "notes"}
+    reply = visit(is_owner=True).post("/library", data=fields)
+    assert (reply.status_code, "There is no kind 'diary'" in unescape(reply.text)) == (400, True)
+    assert [tool.name for tool in library.tools()] == ["docs", "kitchen"]
 
 
 def test_an_address_is_a_page_or_a_site(visit: Visitor) -> None:

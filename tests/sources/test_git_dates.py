@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
 from bunko.library.reading.documents import ListRequest
-from bunko.sources.git_dates import load_history
+from bunko.sources import git_dates
+from bunko.sources.git_dates import committed_at, load_history
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")]
 
@@ -26,9 +28,9 @@ def library(tmp_path: Path) -> Iterator[Library]:
         yield library
 
 
-def git(folder: Path, *arguments: str, day: str = "2024-05-01") -> None:
+def git(folder: Path, *arguments: str, day: str = "2024-05-01", clock: str = "12:00:00+0000") -> None:
     identity = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    when = {"GIT_AUTHOR_DATE": f"{day}T12:00:00+0000", "GIT_COMMITTER_DATE": f"{day}T12:00:00+0000"}
+    when = {"GIT_AUTHOR_DATE": f"{day}T{clock}", "GIT_COMMITTER_DATE": f"{day}T{clock}"}
     environ = {**identity, **when, "PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull}
     subprocess.run(["git", *arguments], cwd=folder, env=environ, check=True, capture_output=True)
 
@@ -61,6 +63,12 @@ def test_a_document_has_the_date_of_its_last_commit(library: Library, repository
         "old.md": "2024-05-01T12:00:00+00:00", "guide/新しい.md": "2025-06-02T12:00:00+00:00",
         "dated.md": "2020-02-02",
     }  # fmt: skip
+
+
+def test_a_commit_of_an_early_morning_is_of_the_day_that_its_author_had(repository: Path) -> None:
+    (repository / "old.md").write_text("# Old\n\nBefore breakfast.\n", "utf-8")
+    git(repository, "commit", "-qam", "Morning", day="2025-07-03", clock="07:30:00+0900")
+    assert load_history(repository)["old.md"].date == "2025-07-03T07:30:00+09:00"
 
 
 def test_what_git_does_not_know_has_the_time_of_its_file(library: Library, repository: Path) -> None:
@@ -148,6 +156,47 @@ def test_a_head_that_names_no_commit_dates_nothing(repository: Path, head: str) 
     assert load_history(repository) == {}
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there are no pipes and devices in folders")
+@pytest.mark.parametrize("name", ["HEAD", "packed-refs", "refs/heads/master"])
+def test_a_pipe_or_a_device_in_a_repository_is_not_read(repository: Path, name: str) -> None:
+    git(repository, "symbolic-ref", "HEAD", "refs/heads/master")
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        (repository / ".git" / name).unlink(missing_ok=True)
+        (repository / ".git/refs/heads/master").unlink(missing_ok=True)
+        make(repository / ".git" / name)
+        assert load_history(repository) == {}
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="whoever tests may read everything")
+def test_a_repository_above_that_may_not_be_read_dates_nothing(repository: Path) -> None:
+    (repository / ".git").chmod(0)
+    try:
+        assert load_history(repository / "guide") == {}
+    finally:
+        (repository / ".git").chmod(0o700)
+
+
+def test_a_repository_that_claims_billions_of_files_takes_little_memory(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*arguments: str, rows: str = "") -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *arguments]
+        reply = subprocess.run(command, cwd=repository, input=rows, capture_output=True, check=True, text=True)
+        return reply.stdout.strip()
+
+    row = f"100644 blob {run('hash-object', '-w', 'old.md')}"
+    for _ in range(9):
+        row = "040000 tree " + run("mktree", rows="".join(f"{row}\tname{number}\n" for number in range(10)))
+    run("update-ref", "HEAD", run("commit-tree", row.split()[-1], "-m", "Many"))
+    monkeypatch.setattr(git_dates, "MAX_OUTPUT_BYTES", 1 << 20)
+    tracemalloc.start()
+    try:
+        assert committed_at(repository, "old.md", (repository / "old.md").read_bytes()) == ""
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_damaged_repository_dates_what_it_can(repository: Path) -> None:
     shutil.rmtree(repository / ".git/objects")
     (repository / ".git/objects").mkdir()
@@ -157,6 +206,18 @@ def test_a_damaged_repository_dates_what_it_can(repository: Path) -> None:
 def test_without_git_files_have_their_own_times(
     library: Library, repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    library.add(repository, name="repository")
+    library.import_("repository")
+    assert dates(library, "repository") == {"old.md": "file", "guide/新しい.md": "file", "dated.md": "2020-02-02"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="programs begin otherwise there")
+def test_a_git_that_does_not_start_costs_no_document(
+    library: Library, repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "git").write_text("#!/no/such/interpreter\n", "utf-8")
+    (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     library.add(repository, name="repository")
     library.import_("repository")

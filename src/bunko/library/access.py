@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bunko.errors import AccessDenied, BunkoError, SettingsError
+from bunko.errors import AccessDenied, BunkoError, QueryError, SettingsError
 from bunko.library.add import Addition, describe_from_documents, first_description, plan_addition
 from bunko.library.admin.model_status import chat_statuses, get_model, model_statuses, reranker_status
 from bunko.library.admin.provider_status import provider_statuses
@@ -22,6 +22,7 @@ from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.search.paging import hide_generation
 from bunko.search.request import SearchRequest, is_tool_search_setting
 from bunko.settings import LoadedSettings, Settings
+from bunko.sources import all_kinds
 from bunko.sources.detect import detect_sources, read_as
 from bunko.types import Problem, Report, Tool
 from bunko.types.access import Caller
@@ -399,6 +400,7 @@ class ToolAccess:
         Nothing is stored. Without a kind it is recognised.
         """
         self._check_add()
+        _check_kind(kind or "folder")
         path = self._check_source(source)
         assert path is not None
         [detected] = detect_sources([path])
@@ -421,6 +423,7 @@ class ToolAccess:
         The first import of a folder or file without a description makes one from the documents.
         """
         self._check_add()
+        _check_kind(kind)
         path = self._check_source(source)
         options = ToolOptions(tuple(include), tuple(exclude), extract)
         if path is not None and not description.strip():
@@ -504,10 +507,18 @@ class ToolAccess:
                 "This token may not name folders of the server",
                 hint="Ask whoever runs this server to add the folder.",
             )
-        path = Path(source).expanduser()
-        if not path.is_absolute():
+        try:
+            path = Path(source).expanduser()
+        except RuntimeError:  # ~ of nobody
+            path = Path(source)
+        if not path.is_absolute() or "\0" in source:
             raise SettingsError(f"{source[:200]!r} is not an absolute path", hint="Give the whole path.")
         return path
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in all_kinds():
+        raise QueryError(f"There is no kind {kind[:80]!r}", hint=f"Use one of: {', '.join(all_kinds())}.")
 
 
 def _check_search_settings(search: Mapping[str, Any]) -> None:

@@ -10,10 +10,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from hashlib import sha1
 from pathlib import Path
@@ -24,6 +26,10 @@ _REFERENCE = re.compile(r"ref: (refs/heads/[^\s]+)")
 # A search that finds a change waits for its import: a longer history takes seconds, and has dated most files by then.
 _MAX_COMMITS = 20_000
 _MAX_SECONDS = 20.0
+# What comes from anybody may claim billions of files in a few kilobytes.
+MAX_OUTPUT_BYTES = 100_000_000
+_MAX_GIT_MEMORY_BYTES = 1 << 30
+_MAX_REFERENCES_BYTES = 50_000_000
 _READ_BYTES = 1 << 16
 _TIME_MARK = b"\1"  # no name of a file begins with it
 
@@ -71,8 +77,7 @@ def _find_repository(root: Path) -> _Place | None:
             return None
         git_folder = folder / ".git"
         if git_folder.is_dir():
-            # The last commit of a shallow clone seems to have changed all files.
-            commit = "" if (git_folder / "shallow").exists() else _head(git_folder)
+            commit = _head(git_folder)
             prefix = root.relative_to(folder).as_posix()
             return _Place(git_folder, commit, "" if prefix == "." else f"{prefix}/") if commit else None
     return None
@@ -83,22 +88,30 @@ def _blob_name(data: bytes) -> str:
 
 
 def _head(git_folder: Path) -> str:
-    """Return the commit that is checked out, or "" if there is none."""
+    """Return the commit that is checked out, or "" if there is none or its history is not here."""
     try:
-        head = (git_folder / "HEAD").read_text("utf-8").strip()
+        # The last commit of a shallow clone seems to have changed all files.
+        if (git_folder / "shallow").exists():
+            return ""
+        head = _read(git_folder / "HEAD").strip()
         if reference := _REFERENCE.fullmatch(head):
             file = git_folder / reference[1]
             if ".." in file.parts:
                 return ""
-            head = file.read_text("utf-8").strip() if file.is_file() else _packed(git_folder, reference[1])
+            head = _read(file).strip() if file.is_file() else _packed(git_folder, reference[1])
     except (OSError, ValueError):
         return ""
     return head if _COMMIT.fullmatch(head) else ""
 
 
 def _packed(git_folder: Path, reference: str) -> str:
-    lines = (git_folder / "packed-refs").read_text("utf-8").splitlines()
+    lines = _read(git_folder / "packed-refs").splitlines()
     return next((line.partition(" ")[0] for line in lines if line.endswith(f" {reference}")), "")
+
+
+def _read(path: Path) -> str:
+    # Reading a pipe or a device may never end.
+    return path.read_text("utf-8") if path.is_file() and path.stat().st_size <= _MAX_REFERENCES_BYTES else ""
 
 
 @lru_cache(8)  # of each process: several read the files of an import
@@ -115,7 +128,7 @@ def _read_blobs(place: _Place) -> Mapping[str, str]:
 def _read_dates(place: _Place) -> Mapping[str, str]:
     """Return when each file last changed."""
     missing, dates, date = set(_read_blobs(place)), {}, ""
-    for field in _run(place, "log", "-z", f"-n{_MAX_COMMITS}", "--format=%x01%ct", "--name-only", "--no-renames"):
+    for field in _run(place, "log", "-z", f"-n{_MAX_COMMITS}", "--format=%x01%cI", "--name-only", "--no-renames"):
         text = field.removeprefix(b"\n")
         if text.startswith(_TIME_MARK):
             date = _iso_date(text[1:])
@@ -129,19 +142,20 @@ def _read_dates(place: _Place) -> Mapping[str, str]:
     return dates
 
 
-def _iso_date(seconds: bytes) -> str:
+def _iso_date(time: bytes) -> str:
     try:
-        return datetime.fromtimestamp(int(seconds), UTC).isoformat(timespec="seconds")
-    except (OverflowError, OSError, ValueError):  # a commit may claim any time
+        return datetime.fromisoformat(time.decode("ascii")).isoformat(timespec="seconds")
+    except ValueError:  # a commit may claim any time
         return ""
 
 
 def _run(place: _Place, *arguments: str) -> Iterator[bytes]:
-    """Yield what a command of git about a commit writes between NULs, for a limited time."""
+    """Yield what a command of git about a commit writes between NULs, of limited time and size."""
     program = shutil.which("git")
     if program is None:
         return
-    with TemporaryDirectory(prefix="bunko-git-") as empty:
+    # A git that does not start or a full disk costs dates, never documents.
+    with suppress(OSError), TemporaryDirectory(prefix="bunko-git-") as empty:
         for name in ("objects", "refs"):
             Path(empty, name).mkdir()
         Path(empty, "HEAD").write_text("ref: refs/heads/none\n", "utf-8")
@@ -154,13 +168,25 @@ def _run(place: _Place, *arguments: str) -> Iterator[bytes]:
             command, env=environ, cwd=empty, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
             assert process.stdout is not None
+            _limit_memory(process.pid)
             timer = threading.Timer(_MAX_SECONDS, process.kill)
             timer.start()
             try:
                 rest = b""
-                while block := process.stdout.read(_READ_BYTES):
+                for _ in range(MAX_OUTPUT_BYTES // _READ_BYTES):
+                    if not (block := process.stdout.read(_READ_BYTES)):
+                        break
                     *fields, rest = (rest + block).split(b"\0")
                     yield from fields
             finally:
                 timer.cancel()
                 process.kill()
+
+
+def _limit_memory(process: int) -> None:
+    # Not between fork and exec: other threads may hold locks then. Packs that are mapped do not count.
+    if sys.platform == "linux":
+        import resource
+
+        with suppress(OSError):  # it has ended already
+            resource.prlimit(process, resource.RLIMIT_DATA, (_MAX_GIT_MEMORY_BYTES, _MAX_GIT_MEMORY_BYTES))

@@ -238,8 +238,11 @@ class LibraryPage(PageView):
         addition = {**NO_ADDITION, **fields}
         try:
             if "add" in fields:
-                add_documents(library, self.registry.jobs, fields)
-                return RedirectResponse("/library#jobs", 303)
+                try:
+                    add_documents(library, self.registry.jobs, fields)
+                    return RedirectResponse("/library#jobs", 303)
+                except BunkoError as error:  # the form stays, with what was written into it
+                    addition["problem"] = error_values(request, error, library)
             addition |= propose_addition(request, library, fields)
         except BunkoError as error:
             addition["problem"] = error_values(request, error, library)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bunko.errors import QueryError, SettingsError
+from bunko.errors import SettingsError
 from bunko.interfaces.api.endpoint import Call, Endpoint, Shape
 from bunko.interfaces.api.routes.jobs import StartedReply, start_job
 from bunko.interfaces.fields import Fields, of
@@ -24,7 +24,6 @@ from bunko.interfaces.serialize_state import (
 )
 from bunko.interfaces.tools.tool import ToolCall, ToolReply
 from bunko.interfaces.tools.toolsets import check_tool_name
-from bunko.sources import all_kinds
 from bunko.types import Tool
 
 Text = Annotated[str, Field(max_length=4000)]
@@ -124,8 +123,6 @@ def add_tool(call: Call, body: NewTool) -> dict[str, object]:
 
     Only whoever runs the server may name folders and files.
     """
-    if body.kind not in all_kinds():
-        raise QueryError(f"There is no kind {body.kind[:80]!r}", hint=f"Use one of: {', '.join(all_kinds())}.")
     check_tool_name(call.library, body.name)
     tool = call.library.tool_care.add(
         body.name, body.description, body.source, kind=body.kind, include=body.include, exclude=body.exclude,
