@@ -248,7 +248,6 @@ def _settings() -> Any:
     settings = get_default_settings(Parser)
     for name, value in {
         "file_insertion_enabled": False, "raw_enabled": False, "report_level": 5, "halt_level": 5,
-        "_disable_config": True,
         "syntax_highlight": "none", "line_length_limit": _MAX_LINE_CHARS, "pep_references": False,
         "rfc_references": False, "warning_stream": False,
     }.items():  # fmt: skip
