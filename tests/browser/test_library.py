@@ -82,7 +82,7 @@ def test_a_folder_needs_neither_a_name_nor_a_description(
     for folder in ("Wrong one", "daily notes 📓 (茶)"):
         page.locator("[data-picker]").click()
         if folder != "Wrong one":
-            picker.get_by_role("button", name="Folder above").click()
+            picker.get_by_role("button", name="Parent folder").click()
         picker.get_by_role("button", name=folder).click()
         expect(picker.locator(".path")).to_contain_text(folder)
         picker.locator("[data-use]").click()
