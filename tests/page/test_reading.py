@@ -197,6 +197,12 @@ def test_a_megabyte_is_shown_within_a_second(read: Read, hit: str) -> None:
     assert shown["seconds"] < 1
 
 
+def test_a_line_of_blanks_above_a_table_takes_no_time(read: Read) -> None:
+    shown = read("| a | b |\n" + " " * 50_000 + "| c\n" + "| 1 | 2 |\n" * 400, lines="300-400")
+    assert "| 1 | 2 |" in html(shown)
+    assert shown["seconds"] < 1
+
+
 def test_org_is_read_by_its_own_structure(read: Read) -> None:
     text = (
         "#+TITLE: x\n* TODO Plan :tag:\n:PROPERTIES:\n:ID: a\n:END:\nSome *bold*, /italic/, =code= and "
