@@ -197,6 +197,20 @@ def test_a_megabyte_is_shown_within_a_second(read: Read, hit: str) -> None:
     assert shown["seconds"] < 1
 
 
+@pytest.mark.parametrize(
+    ("text", "media_type", "line"),
+    [
+        ("# T\n\nSee ![a\nb](c.png) and\nword.\n", "text/markdown", 5),
+        ("T\n=\n\n.. |s| replace:: one\n   two\n\nA |s| of\nword.\n", "text/x-rst", 8),
+        ("T\n=\n\n.. figure:: a.png\n\n   A word.\n", "text/x-rst", 6),
+    ],
+)
+def test_what_goes_over_lines_does_not_move_those_below(read: Read, text: str, media_type: str, line: int) -> None:
+    shown = html(read(text, media_type, hit=f"L{line}", terms="word"))
+    assert re.search(rf'id="L{line}"[^>]*>(?:</span>)?(?:A )?<mark>word</mark>', shown)
+    assert 'class="hit"' in shown
+
+
 def test_a_line_of_blanks_above_a_table_takes_no_time(read: Read) -> None:
     shown = read("| a | b |\n" + " " * 50_000 + "| c\n" + "| 1 | 2 |\n" * 400, lines="300-400")
     assert "| 1 | 2 |" in html(shown)
