@@ -211,6 +211,11 @@ def test_what_goes_over_lines_does_not_move_those_below(read: Read, text: str, m
     assert 'class="hit"' in shown
 
 
+def test_a_link_to_the_page_of_a_folder_leads_there_beside_a_page_of_its_name(read: Read) -> None:
+    shown = html(read("[x](c/README.md) [y](c.md)\n", others=("a/c.md", "a/c/README.md")))
+    assert re.findall(r'href="([^"]*)"', shown) == ["/documents/docs/a/c/README.md", "/documents/docs/a/c.md"]
+
+
 def test_a_line_of_blanks_above_a_table_takes_no_time(read: Read) -> None:
     shown = read("| a | b |\n" + " " * 50_000 + "| c\n" + "| 1 | 2 |\n" * 400, lines="300-400")
     assert "| 1 | 2 |" in html(shown)

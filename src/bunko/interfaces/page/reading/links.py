@@ -116,7 +116,11 @@ class Links:
                 near = [uri for uri in exact if uri.partition("/")[0] == self.uri.partition("/")[0]]
                 exact = _common(near, self.uri)
         suffix = posixpath.splitext(path)[1].lower()
-        return min(exact, key=lambda uri: (not uri.lower().endswith(suffix), uri.count("/"), uri), default="")
+        return min(
+            exact,
+            key=lambda uri: (uri != relative, not uri.lower().endswith(suffix), uri.count("/"), uri),
+            default="",
+        )
 
     def _names(self) -> dict[str, list[str]]:
         """Return the documents of the tool by the last name of their paths, until one changes."""
