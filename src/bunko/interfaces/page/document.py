@@ -243,7 +243,7 @@ def _source_part(place: _Place) -> dict[str, Any]:
 
 def _part_values(place: _Place, start: int, end: int, count: int) -> dict[str, Any]:
     first = place.document.lines.first
-    return {"total_lines": count, "first": first + start, "last": first + end - 1}
+    return {"total_lines": first + count - 1, "first": first + start, "last": first + end - 1}
 
 
 def find_document(library: LibraryAccess, tool_name: str, path: str) -> tuple[Tool, StoredDocument]:
