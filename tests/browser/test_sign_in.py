@@ -91,10 +91,13 @@ def test_a_token_can_be_pasted_and_given_back(browser: Browser, site: Site, lang
         page.locator("#token").press("Enter")
         expect(page.get_by_role("searchbox")).to_have_value("curry")
         assert page.url == f"{site.address}/?q=curry"
+        page.evaluate("localStorage.setItem('bunko-searches', '[\"curry\"]')")
+        expect(page.locator("#preferences.by-itself")).to_be_visible()  # the scripts have begun
         page.locator("footer").get_by_role("button").click()
         expect(page.locator("#token")).to_be_visible()
         assert page.url == f"{site.address}/login"
         assert context.cookies() == []
+        assert page.evaluate("localStorage.getItem('bunko-searches')") == "[]"
     finally:
         context.close()
 

@@ -198,6 +198,12 @@ LARGE = {
     "rst-quotes": HostileDocument("harmless\n\n" + "`" * 20_000 + "*a " * 6000 + "\n", media_type=RST),
     "org-headlines": HostileDocument("harmless\n\n" + "*" * 5000 + " x\n" + "* [[a][b]]\n" * 50_000, media_type=ORG),
     "org-marks": HostileDocument("harmless\n\n" + "*a /b =c " * 6000 + "\n", media_type=ORG),
+    "own-anchors": HostileDocument(
+        "harmless\n\n"
+        + "".join(f"[a](#a{n}) [b](#b{n}) [c](#c{n}) [d](#d{n})\n" for n in range(290))
+        + "\n"
+        + "## One heading of many\n" * 40_000
+    ),
 }
 
 

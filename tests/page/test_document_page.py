@@ -29,6 +29,17 @@ def test_the_source_of_a_document_has_its_title_its_lines_and_its_outline(browse
     assert 'class="line heading level2" id="L7"' in reply.text
 
 
+def test_the_lines_of_an_entry_are_counted_as_those_of_its_file(
+    browser: TestClient, library: Library, tmp_path: Path
+) -> None:
+    (tmp_path / "memos").mkdir()
+    (tmp_path / "memos/days.md").write_text("# 2024-02-01\n\nFerns.\n\n# 2024-02-02\n\nMoss.\nRain.\n", "utf-8")
+    library.add(tmp_path / "memos", name="memos", description="Days.", kind="memos")
+    library.import_("memos")
+    text = browser.get("/documents/memos/days.md%232024-02-02?view=source").text
+    assert re.findall("Lines .* of .*(?=</p>)", text) == ["Lines 5 to 8 of 8"]
+
+
 @pytest.mark.slow
 def test_a_large_document_is_shown_in_parts_that_lead_to_each_other(
     browser: TestClient, docs: Path, library: Library

@@ -197,6 +197,31 @@ def test_a_megabyte_is_shown_within_a_second(read: Read, hit: str) -> None:
     assert shown["seconds"] < 1
 
 
+@pytest.mark.parametrize(
+    ("text", "media_type", "line"),
+    [
+        ("# T\n\nSee ![a\nb](c.png) and\nword.\n", "text/markdown", 5),
+        ("T\n=\n\n.. |s| replace:: one\n   two\n\nA |s| of\nword.\n", "text/x-rst", 8),
+        ("T\n=\n\n.. figure:: a.png\n\n   A word.\n", "text/x-rst", 6),
+    ],
+)
+def test_what_goes_over_lines_does_not_move_those_below(read: Read, text: str, media_type: str, line: int) -> None:
+    shown = html(read(text, media_type, hit=f"L{line}", terms="word"))
+    assert re.search(rf'id="L{line}"[^>]*>(?:</span>)?(?:A )?<mark>word</mark>', shown)
+    assert 'class="hit"' in shown
+
+
+def test_a_link_to_the_page_of_a_folder_leads_there_beside_a_page_of_its_name(read: Read) -> None:
+    shown = html(read("[x](c/README.md) [y](c.md)\n", others=("a/c.md", "a/c/README.md")))
+    assert re.findall(r'href="([^"]*)"', shown) == ["/documents/docs/a/c/README.md", "/documents/docs/a/c.md"]
+
+
+def test_a_line_of_blanks_above_a_table_takes_no_time(read: Read) -> None:
+    shown = read("| a | b |\n" + " " * 50_000 + "| c\n" + "| 1 | 2 |\n" * 400, lines="300-400")
+    assert "| 1 | 2 |" in html(shown)
+    assert shown["seconds"] < 1
+
+
 def test_org_is_read_by_its_own_structure(read: Read) -> None:
     text = (
         "#+TITLE: x\n* TODO Plan :tag:\n:PROPERTIES:\n:ID: a\n:END:\nSome *bold*, /italic/, =code= and "

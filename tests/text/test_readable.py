@@ -68,6 +68,8 @@ def test_marks_that_are_never_closed_take_no_time(mark: str) -> None:
 
 def test_only_documents_with_markup_are_changed() -> None:
     assert has_markup("guide/a.MD")
+    assert has_markup("C#/notes.md")
+    assert not has_markup("talks.jsonl#2024/a.md")
     assert has_markup("https://example.com/page")
     assert not has_markup("notes/a.txt")
     assert not has_markup("src/a.py")

@@ -392,10 +392,10 @@ class VectorStore(Protocol):
     def uris_without(self, tool_id: int, *, after: str = "", limit: int = 100) -> list[str]:
         """Return the URIs after a given one of the documents that have a chunk without a vector, sorted."""
 
-    def document_means(self, tool_id: int) -> tuple[list[str], npt.NDArray[np.float32]]:
+    def document_means(self, tool_id: int, uri: str = "") -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return the URIs of the documents that have vectors, and the mean of the vectors of each, in the same order.
 
-        Vectors of another length than that of the first do not count.
+        With a URI, only of that document. Vectors of another length than that of the first do not count.
         """
 
     def pin(

@@ -57,8 +57,14 @@ def has_markup(uri: str) -> bool:
     return uri.startswith(("http://", "https://")) or _suffix(uri) in _MARKUP_SUFFIXES
 
 
+def file_of(uri: str) -> str:
+    """Return the file that a document is, or is an entry of; a folder may have the mark of entries in its name: C#."""
+    file = uri.partition("#")[0]
+    return file if PurePosixPath(file).suffix else uri
+
+
 def _suffix(uri: str) -> str:
-    return PurePosixPath(uri.partition("#")[0]).suffix.lower()
+    return PurePosixPath(file_of(uri)).suffix.lower()
 
 
 def readable(text: str) -> str:

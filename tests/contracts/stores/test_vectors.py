@@ -221,6 +221,8 @@ def test_a_document_has_the_mean_of_the_vectors_of_its_chunks(store: Store) -> N
     assert means.dtype == np.float32
     by_uri = dict(zip(uris, means.tolist(), strict=True))
     assert by_uri == {"長い.md": [0.5, 1.5], "b.md": [5.0, 0.0]}
+    uris, means = store.vectors.document_means(tool.id, "長い.md")
+    assert (uris, means.tolist()) == (["長い.md"], [[0.5, 1.5]])
     uris, means = store.vectors.document_means(tool.id + other.id + 1)
     assert (uris, len(means)) == ([], 0)
 

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse
 
 from bunko.errors import PackageError, UnknownName
 from bunko.interfaces.page.query import document_address
-from bunko.interfaces.page.reading.links import Links, find_heading
+from bunko.interfaces.page.reading.links import Links, find_heading, heading_lines
 from bunko.interfaces.page.reading.marking import Marking
 from bunko.interfaces.page.reading.parts import Parts, document_lines, document_marks
 from bunko.interfaces.page.reading.render import is_prose, render_part
@@ -190,7 +190,7 @@ def _redirect_to_section(
 ) -> RedirectResponse:
     """Return the way to the heading that an anchor names; without one, to the document."""
     _, document = find_document(library, tool_name, path)
-    index = find_heading(document_marks(document).headings, section)
+    index = find_heading(heading_lines(document_marks(document).headings), section)
     number = document.lines.file_line(index + 1) if index is not None else 0
     parameters = {name: text for name, text in request.query_params.items() if name != "section"}
     address = document_address(tool_name, document.uri, **(parameters | ({"lines": number} if number else {})))
@@ -243,7 +243,7 @@ def _source_part(place: _Place) -> dict[str, Any]:
 
 def _part_values(place: _Place, start: int, end: int, count: int) -> dict[str, Any]:
     first = place.document.lines.first
-    return {"total_lines": count, "first": first + start, "last": first + end - 1}
+    return {"total_lines": first + count - 1, "first": first + start, "last": first + end - 1}
 
 
 def find_document(library: LibraryAccess, tool_name: str, path: str) -> tuple[Tool, StoredDocument]:

@@ -14,6 +14,7 @@ from bunko.interfaces.text import single_line
 from bunko.search.passages import display_label
 from bunko.search.request import MAX_HITS
 from bunko.search.selection import hit_language
+from bunko.text.readable import file_of
 
 if TYPE_CHECKING:
     from bunko.library.access import LibraryAccess
@@ -170,7 +171,7 @@ def _join_path(folder: str, suffix: str) -> str:
 
 def _subfolder(uri: str, folder: str) -> str:
     """Return the folder below another one that a document is in, or the site of a web page; empty if it is in none."""
-    rest = uri.partition("#")[0].removeprefix(f"{folder}/" if folder else "")
+    rest = file_of(uri).removeprefix(f"{folder}/" if folder else "")
     scheme, separator, rest = rest.rpartition("://")
     first, slash, _ = rest.partition("/")
     return f"{scheme}{separator}{first}" if slash else ""
@@ -179,4 +180,5 @@ def _subfolder(uri: str, folder: str) -> str:
 def _suffix(uri: str) -> str:
     """Return the end of a file's name; entries of files and web pages have none."""
     match = _SUFFIX.search(uri)
-    return match["suffix"] if match and "#" not in uri and "://" not in uri else ""
+    is_file = file_of(uri) == uri and "#" not in uri.rpartition("/")[2] and "://" not in uri
+    return match["suffix"] if match and is_file else ""

@@ -22,6 +22,7 @@ from bunko.protocols import Store
 from bunko.search.request import clean_query
 from bunko.settings import Settings
 from bunko.text.dates import local_date, time_zone
+from bunko.text.readable import file_of
 from bunko.types.records import NO_FILTER, Filter, ListedDocument
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def choose_color(points: Sequence[MapPoint]) -> Color:
 def _folders(points: Sequence[MapPoint]) -> list[tuple[str, ...]]:
     """Return the folder of each document below those that all documents of its tool are in."""
     paths: defaultdict[str, list[list[str]]] = defaultdict(list)
-    folders_of = [point.document.uri.partition("#")[0].rpartition("/")[0].split("/") for point in points]
+    folders_of = [file_of(point.document.uri).rpartition("/")[0].split("/") for point in points]
     for point, folders in zip(points, folders_of, strict=True):
         paths[point.tool.name].append(folders)
     shared = {}
@@ -82,7 +83,7 @@ def _folders(points: Sequence[MapPoint]) -> list[tuple[str, ...]]:
 
 def _kind(point: MapPoint) -> str:
     """Return the ending of the name of a file, or else of the name of its media type."""
-    match = _SUFFIX.search(point.document.uri.partition("#")[0])
+    match = _SUFFIX.search(file_of(point.document.uri))
     return match[0].lower() if match else point.document.media_type.rpartition("/")[2]
 
 

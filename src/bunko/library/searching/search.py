@@ -311,7 +311,7 @@ class Searcher:
                 return []
             tools = [other for other in self.tools() if other.active or other.id == tool.id]
             names = {other.id: other.name for other in tools if other.built.embedder == tool.built.embedder}
-            hits = nearest_hits(self._store, self._index.view(list(names)), names, prepared[0], limit)
+            hits = nearest_hits(self._store, self._index.view(list(names)), names, tool.id, prepared[0], limit)
         if not hits:
             request = SearchRequest(
                 key_phrases(tool.id, prepared[0]), mode="bm25", top_k=limit + 1, per_document=1, operators=False,

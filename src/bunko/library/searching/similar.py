@@ -26,17 +26,16 @@ _MAX_CHUNKS = 50
 
 
 def nearest_hits(
-    store: Store, view: IndexView, tools: Mapping[int, str], prepared: PreparedDocument, limit: int
+    store: Store, view: IndexView, tools: Mapping[int, str], tool_id: int, prepared: PreparedDocument, limit: int
 ) -> list[Hit]:
     """Return the passages that are nearest to the mean of a document's vectors, its own among them.
 
     Call it inside the store's `read_transaction` with a view taken there.
     """
-    vectors = list(store.vectors.get(key for key in prepared.vector_keys if key).values())
-    if not vectors:
+    _, means = store.vectors.document_means(tool_id, prepared.document.uri)
+    if not len(means):
         return []
-    mean = np.mean(vectors, axis=0)
-    mean = (mean / (np.linalg.norm(mean) or 1.0)).astype(np.float32)
+    mean = (means[0] / (np.linalg.norm(means[0]) or 1.0)).astype(np.float32)
     count = _PASSAGES_PER_DOCUMENT * limit + len(prepared.chunks)
     nearest = view.nearest(mean, count).ranking
     rows = [RankedRow(row, score, 1 - score, None, None, None) for row, score in zip(*nearest, strict=True)]

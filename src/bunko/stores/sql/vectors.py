@@ -93,10 +93,12 @@ class SqlVectors:
         )
         return [row[0] for row in rows]
 
-    def document_means(self, tool_id: int) -> tuple[list[str], npt.NDArray[np.float32]]:
-        """Return the URIs of the documents that have vectors, and the mean of the vectors of each."""
+    def document_means(self, tool_id: int, uri: str = "") -> tuple[list[str], npt.NDArray[np.float32]]:
+        """Return the URIs of the documents, or of one, that have vectors, and the mean of the vectors of each."""
         documents = self._database.rows(
-            "SELECT id, uri FROM documents WHERE tool_id = ? ORDER BY id", (tool_id,), types=(INTEGER, TEXT)
+            f"SELECT id, uri FROM documents WHERE tool_id = ?{' AND uri = ?' if uri else ''} ORDER BY id",
+            (tool_id, uri) if uri else (tool_id,),
+            types=(INTEGER, TEXT),
         )
         uri_of: dict[int, str] = dict(documents)
         uris: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
@@ -25,7 +25,7 @@ _TEXT_SUFFIXES = (".markdown", ".md", ".mdx", ".org", ".rst", ".html", ".htm", "
 # The pages of a folder, which its address leads to.
 _FOLDER_PAGES = ("index", "_index", "readme")
 _CONTROLS = re.compile(r"[\x00-\x20\x7f]+")
-_ANCHOR_MARK = re.compile(r"\{[ \t]*#([\w:.-]{1,200})[ \t]*\}[ \t]*#*[ \t]*\Z")
+_ANCHOR_MARK = re.compile(r"\{[ \t]*+#([\w:.-]{1,200})[ \t]*+\}[ \t]*+#*+[ \t]*+\Z")
 _WORD = re.compile(r"[^\W_]+")
 _cached_names: dict[tuple[object, ...], dict[str, list[str]]] = {}
 
@@ -47,6 +47,7 @@ class Links:
     uri: str
     headings: Sequence[DocumentHeading]
     _documents: dict[str, list[str]] | None = None  # by the last name of their paths
+    _lines: dict[str, int] | None = None  # of the headings, by what names them
 
     def resolve(self, href: str) -> Link | None:
         """Return where an address leads; None if it is nothing that may be followed, or no document is there."""
@@ -89,7 +90,9 @@ class Links:
         return Link(document_address(self.tool.name, uri, section=link.heading)) if uri else None
 
     def _own_section(self, anchor: str) -> Link | None:
-        line = find_heading(self.headings, anchor) if anchor else None
+        if self._lines is None:
+            self._lines = heading_lines(self.headings)
+        line = find_heading(self._lines, anchor)
         return None if line is None else Link(document_address(self.tool.name, self.uri, section=anchor), line)
 
     def _has(self, uri: str) -> bool:
@@ -113,7 +116,11 @@ class Links:
                 near = [uri for uri in exact if uri.partition("/")[0] == self.uri.partition("/")[0]]
                 exact = _common(near, self.uri)
         suffix = posixpath.splitext(path)[1].lower()
-        return min(exact, key=lambda uri: (not uri.lower().endswith(suffix), uri.count("/"), uri), default="")
+        return min(
+            exact,
+            key=lambda uri: (uri != relative, not uri.lower().endswith(suffix), uri.count("/"), uri),
+            default="",
+        )
 
     def _names(self) -> dict[str, list[str]]:
         """Return the documents of the tool by the last name of their paths, until one changes."""
@@ -138,17 +145,25 @@ class Links:
             after = page[-1]
 
 
-def find_heading(headings: Sequence[DocumentHeading], anchor: str) -> int | None:
+def heading_lines(headings: Iterable[DocumentHeading]) -> dict[str, int]:
+    """Return the lines of headings by their own marks, with # in front, and by their words; of many, the first one."""
+    lines: dict[str, int] = {}
+    for heading in headings:
+        if mark := _ANCHOR_MARK.search(heading.source):
+            lines.setdefault(f"#{mark[1]}", heading.line)
+        lines.setdefault(_words(heading.title), heading.line)
+    return lines
+
+
+def find_heading(lines: Mapping[str, int], anchor: str) -> int | None:
     """Return the line of the heading that an anchor names: its own mark, or its words with - between them."""
     wanted = anchor.lstrip("#*").strip()
-    if not wanted:
-        return None
-    words = _WORD.findall(wanted.casefold())
-    for heading in headings:
-        mark = _ANCHOR_MARK.search(heading.source)
-        if (mark and mark[1] == wanted) or (words and _WORD.findall(heading.title.casefold()) == words):
-            return heading.line
-    return None
+    names = filter(None, (f"#{wanted}", _words(wanted)))
+    return min((lines[name] for name in names if name in lines), default=None)
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
 
 
 def _common(uris: Sequence[str], other: str) -> list[str]:

@@ -244,7 +244,7 @@ def _annotate_inline(token: Token, line: int, frame: _Frame) -> None:
             if child.type == "code_inline" and (start := flat.find(child.content, position)) >= 0:
                 position = start + len(child.content)
                 line += token.content.count("\n", start, position)  # where it is a blank
-        elif child.type == "html_inline":
+        elif child.type in ("html_inline", "image"):
             line += child.content.count("\n")
         elif child.type == "link_open":
             open_links.append(child)

@@ -18,7 +18,7 @@ _MIN_PART_LINES = 200
 # Of the lines that are repeated in a part: the opening of code, the header of a table.
 _MAX_OPENING_CHARS = 2000
 _MAX_TABLE_LINES = 100_000
-_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
+_TABLE_RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*\|?[ \t]*+")
 _MAX_CACHED = 64
 _cached_marks: dict[tuple[object, ...], Marks] = {}
 

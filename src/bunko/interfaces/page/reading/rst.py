@@ -69,7 +69,7 @@ class _Writer:
                     self.targets[name] = target["refuri"]
         for substitution in document.findall(nodes.substitution_definition):
             for name in substitution["names"]:
-                self.substitutions[name.lower()] = substitution.astext()[:_MAX_SUBSTITUTION_CHARS]
+                self.substitutions[name.lower()] = " ".join(substitution.astext()[:_MAX_SUBSTITUTION_CHARS].split())
 
     def heading(self, heading: DocumentHeading) -> None:
         """Write a heading."""
@@ -129,7 +129,7 @@ class _Writer:
         return True
 
     def _wrap(self, tag: str, node: nodes.Node, line: int, css: str = "") -> None:
-        is_block = isinstance(node, nodes.paragraph | nodes.term | nodes.line)
+        is_block = isinstance(node, nodes.paragraph | nodes.term | nodes.line | nodes.caption)
         if is_block and node.children:
             number = self._number(line)
             is_hit = self.marking.is_hit(number, self._number(line + str(node.rawsource or "").count("\n")))
