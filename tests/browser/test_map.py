@@ -251,6 +251,18 @@ def test_colours_show_folders_languages_and_kinds(open_subjects: PageOpener) -> 
     assert page.url.endswith("color=kind")
 
 
+def test_colours_chosen_while_the_map_is_drawn_are_kept(open_page: PageOpener) -> None:
+    page = open_page("/")
+    # The first answer comes after that of the chosen colour.
+    page.route("**/api/v1/map?", lambda route: (page.wait_for_timeout(1500), route.continue_()))
+    page.goto(f"{page.url.rstrip('/')}/map", wait_until="commit")
+    page.get_by_label("Colour by").select_option("year")
+    expect(page.locator("#legend li").first).to_contain_text("2025")
+    page.wait_for_timeout(2500)
+    expect(page.locator("#legend li").first).to_contain_text("2025")
+    assert page.get_by_label("Colour by").input_value() == "year"
+
+
 def test_a_change_of_the_library_changes_the_map_by_itself(open_own_page: PageOpener) -> None:
     page = open_own_page("/map")
     wait_for_list(page, "in view: 12")

@@ -183,6 +183,8 @@ def test_everything_can_be_reached_by_keys(open_page: PageOpener) -> None:
     expect(page.locator("#keys")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("#keys")).to_be_hidden()
+    page.click("button.help")
+    expect(page.locator("#keys")).to_be_visible()
 
 
 def test_a_passage_is_copied_as_citation_and_as_markdown(open_page: PageOpener) -> None:

@@ -206,23 +206,24 @@ def test_a_period_can_be_chosen_without_typing_it(browser: TestClient) -> None:
     ]  # fmt: skip
 
 
-def test_an_excerpt_is_text_with_a_line_for_each_heading_item_and_row(
+def test_an_excerpt_is_text_with_a_line_for_each_item_row_and_line_of_code(
     browser: TestClient, library: Library, docs: Path
 ) -> None:
     text = (
         "# Pod security {#pod-security}\n\n## Fields\n\nSee the [`PodSecurityContext`](/docs/reference/#context).\n"
         "- **fsGroup** of volumes\n- {{< glossary >}}runAsUser{{< /glossary >}}\n\n"
-        "| Field | Default |\n|---|---|\n| seccompProfile | `Unconfined` |\n"
+        "| Field | Default |\n|---|---|\n| seccompProfile | `Unconfined` |\n\n"
+        "```python\nfor pod in pods:\n    print(pod)\n```\n"
     )
     (docs / "pods.md").write_text(text, encoding="utf-8")
     library.import_("docs")
     page = browser.get("/", params={"q": "PodSecurityContext fsGroup seccompProfile"}).text
     excerpt = re.sub("<.*?>", "", re.findall(r'<p class="excerpt">(.*?)</p>', page, re.DOTALL)[0])
     assert unescape(excerpt).split("\n") == [
-        "Pod security",
-        "Fields",
         "See the PodSecurityContext.",
         "• fsGroup of volumes",
         "• runAsUser",
         "seccompProfile · Default: Unconfined",
+        "for pod in pods:",
+        "print(pod)",
     ]

@@ -53,3 +53,8 @@ def test_a_repeated_mark_takes_little_memory(read: Callable[[str], object], mark
         )  # a pattern that repeats a group takes 100 bytes each time
     finally:
         tracemalloc.stop()
+
+
+def test_a_tag_that_was_cut_is_no_text() -> None:
+    assert plain_text('<a href="https://example.com"><img alt="Logo"\n src="').strip() == ""
+    assert plain_text("a <b and c") == "a <b and c"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bunko.text.readable import has_markup, readable
+from bunko.text.readable import excerpt_text, has_markup, readable
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,8 @@ from bunko.text.readable import has_markup, readable
         ("Run `kubectl get pods --all` **now**, _please_.", "Run kubectl get pods --all now, please."),
         ("``a ` b`` and `*not em*`", "a ` b and *not em*"),
         ("snake_case_name and 2 * 3 * 4 and a_b", "snake_case_name and 2 * 3 * 4 and a_b"),
+        ("*path 関数*には、値を*path デコレータ*で", "path 関数には、値をpath デコレータで"),
+        ("a 2*3*4 b", "a 2*3*4 b"),
         ("Use <kbd>Ctrl</kbd>+<kbd>C</kbd><br>or quit", "Use Ctrl+C or quit"),
         ("a < b and b > a, 5 <6", "a < b and b > a, 5 <6"),
         ("AT&amp;T &lt;3, \\*not em\\*", "AT&T <3, *not em*"),
@@ -73,3 +75,12 @@ def test_only_documents_with_markup_are_changed() -> None:
     assert has_markup("https://example.com/page")
     assert not has_markup("notes/a.txt")
     assert not has_markup("src/a.py")
+
+
+def test_an_excerpt_of_an_office_document_or_a_mail_shows_no_markdown() -> None:
+    text = (
+        "## Slide 3\n\n| Model | Price |\n| --- | --- |\n| A | List<int> |\n\n- one\n- two\n\n"
+        "```\nx <b>\ny\n```\nafter\nit"
+    )
+    expected = "Slide 3\nA · Price: List<int>\n• one\n• two\nx <b>\ny\nafter it"
+    assert excerpt_text(text, "a.pptx") == excerpt_text(text, "letters.mbox#2024-04-02") == expected

@@ -12,7 +12,7 @@ from bunko.interfaces.text import single_line
 from bunko.library.reading.document_files import document_file
 from bunko.messages import translate
 from bunko.sources import section_of
-from bunko.text.readable import has_markup, readable
+from bunko.text.readable import SITE_MARK, has_markup, readable
 from bunko.types import ArmScore, Explanation
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def heading_labels(passage: Passage) -> list[str]:
     if passage.place:
         labels = [_PLACE_HEADING.sub("", label) for label in labels]
     if has_markup(passage.hit.uri):
-        labels = [readable(label) for label in labels]
+        labels = [" ".join(readable(label).split()) for label in labels]
     return [label for label in labels if label]
 
 
@@ -96,7 +96,7 @@ def body_text(item: PageItem, *, text: str | None = None, titles: Sequence[str] 
 
 
 def _letters(text: str) -> str:
-    return "".join(char for char in text.casefold() if char.isalnum())
+    return "".join(char for char in SITE_MARK.sub("", text).casefold() if char.isalnum())
 
 
 _WORDING_CHARS = 30

@@ -21,6 +21,7 @@ from bunko.text.part_of_speech import parse_run
 _NON_PROSE = re.compile(
     r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)|\Z)"  # code blocks
     r"|<!--.*?(?:-->|\Z)|</?[a-zA-Z][^<>\n]{0,200}+>"  # the limits bound the time for marks that are never closed
+    r"|<[a-zA-Z]{1,20}[ \t][^<>=]{0,100}+=[^<>]{0,400}+\Z"  # where a text was cut
     r"|\]\([^()\n]*\)|\b[a-z][a-z0-9+.-]{1,11}://[^\s<>「」、。]+|\bwww\.\S+"
     r"|(?<![\w.+-])[\w.+-]++@[\w-]+\.[\w.-]+|&[a-z]{2,8};|\{[#*%.{][^}\n]{0,200}+\}+",
     re.M | re.S,

@@ -13,6 +13,10 @@ from pathlib import PurePosixPath
 
 # Documents whose text is Markdown, or becomes it when they are read.
 _MARKDOWN_SUFFIXES = frozenset((".md", ".markdown", ".mdx", ".qmd", ".rmd", ".ipynb"))
+# Of these, readers write Markdown, but what looks like HTML in it is text.
+_EXTRACTED_SUFFIXES = frozenset(
+    ".docx .docm .dotx .dotm .pptx .pptm .ppsx .ppsm .potx .xlsx .xlsm .xltx .xltm .epub .pdf .eml .mbox".split()
+)
 _MARKUP_SUFFIXES = _MARKDOWN_SUFFIXES | {".html", ".htm", ".xhtml"}
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
@@ -44,12 +48,12 @@ _TAG = re.compile(r"</?[A-Za-z][\w:-]{0,40}(?:[ \t][^<>\n]{0,400})?/?>")
 _BREAK = re.compile(r"(?i)<br[ \t]*/?>")
 _STRONG = re.compile(r"(\*\*|__|~~)(?=[^\s*_~])(.{1,400}?)(?<=[^\s*_~])\1")
 _EMPHASIS = re.compile(
-    r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,400}?)(?<=[^\s*])\*(?![\w*])"
+    r"(?<![a-zA-Z0-9*])\*(?=[^\s*])([^*\n]{1,400}?)(?<=[^\s*])\*(?![a-zA-Z0-9*])"  # Japanese has no spaces around it
     r"|(?<![\w_])_(?=[^\s_])([^_\n]{1,400}?)(?<=[^\s_])_(?![\w_])"
 )
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-# Stand for code and escaped signs while the rest is read; no text has them.
-_KEPT = "\ue000"
+# Stand for code and escaped signs, the beginning of a line of code, and < while the rest is read; no text has them.
+_KEPT, _CODE_LINE, _LESS = "\ue000", "\ue001", "\ue002"
 
 
 def has_markup(uri: str) -> bool:
@@ -69,7 +73,11 @@ def _suffix(uri: str) -> str:
 
 def readable(text: str) -> str:
     """Return a text as people read it, a paragraph or an item on a line of its own."""
-    return "\n".join(_lines(text.replace("\r\n", "\n"))).strip("\n")
+    return _readable(text).replace(_CODE_LINE, "")
+
+
+def _readable(text: str) -> str:
+    return "\n".join(_lines(text.replace("\r\n", "\n").replace(_CODE_LINE, ""))).strip("\n")
 
 
 def readable_title(title: str, uri: str) -> str:
@@ -78,19 +86,25 @@ def readable_title(title: str, uri: str) -> str:
 
 
 def excerpt_text(text: str, uri: str) -> str:
-    """Return the text of a document for an excerpt: a line for each heading, paragraph, item and row."""
-    text = readable(text) if has_markup(uri) else text
+    """Return the text of a document for an excerpt: a line for each heading, paragraph, item, row and line of code."""
+    if _suffix(uri) in _EXTRACTED_SUFFIXES:
+        text = _readable(text.replace("<", _LESS)).replace(_LESS, "<")
+    elif has_markup(uri):
+        text = _readable(text)
     return "\n".join(line for block in _BLANK_LINES.split(text) if (line := _joined(block)))
 
 
 def _joined(block: str) -> str:
-    """Return a block whose lines were broken at a margin with a line for each item and row."""
+    """Return a block whose lines were broken at a margin with a line for each item, row and line of code."""
     lines: list[str] = []
+    is_code = False
     for line in block.splitlines():
-        if lines and not _LINE_START.match(line) and " · " not in line:
-            lines[-1] = f"{lines[-1]} {line.strip()}"
-        elif line.strip():
-            lines.append(line.strip())
+        was_code, is_code = is_code, line.startswith(_CODE_LINE)
+        text = line.removeprefix(_CODE_LINE).strip()
+        if lines and not (is_code or was_code or _LINE_START.match(line) or " · " in line):
+            lines[-1] = f"{lines[-1]} {text}"
+        elif text:
+            lines.append(text)
     return "\n".join(" ".join(line.split()) for line in lines)
 
 
@@ -104,7 +118,7 @@ def _lines(text: str) -> Iterator[str]:
             if mark and mark[1].startswith(fence) and not line.strip(" \t`~"):
                 fence = ""
             else:
-                yield line
+                yield f"{_CODE_LINE}{line}"
         elif mark:
             fence = mark[1]
         elif not _is_row(line):

@@ -12,6 +12,7 @@ from bunko.interfaces.api.routes.search import Name, Text
 from bunko.interfaces.fields import Fields, of
 from bunko.library.overview.views import Color
 from bunko.library.searching.selections import MAX_DOCUMENTS
+from bunko.text.readable import readable_title
 from bunko.text.tags import normalise_tag
 from bunko.types.records import Filter
 
@@ -55,7 +56,7 @@ class MapDocument(Fields):
 
     tool: str = of("tool.name")
     path: str = of("document.uri")
-    title: str = of("document.title")
+    title: str
     date: str = of("document.date")
     tags: list[str] = of("document.tags")
     x: float = of("x", _round)
@@ -162,7 +163,8 @@ def show_map(call: Call, query: MapQuery) -> dict[str, object]:
         "groups": [Group.fill(group) for group in view.groups],
         "areas": [MapArea.fill(area) for area in view.areas],
         "documents": [
-            MapDocument.fill(point, group=group) for point, group in zip(view.points, view.group_of, strict=True)
+            MapDocument.fill(point, title=readable_title(point.document.title, point.document.uri), group=group)
+            for point, group in zip(view.points, view.group_of, strict=True)
         ],
         "left_out": view.left_out,
     }

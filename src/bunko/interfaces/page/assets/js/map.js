@@ -41,6 +41,7 @@ let numbers = new Map();
 let groups = [];
 let typing = 0;
 let listing = 0;
+let loads = 0; // maps so far, so that a reply that is not the newest is dropped
 let asked = 0; // searches so far, so that an answer that is not the newest is dropped
 let isFound = false; // whether the hits are those of the query
 let generation = 0; // of the documents that are shown
@@ -48,9 +49,11 @@ let color = colorSelect.dataset.chosen ?? ""; // empty: the server knows what te
 
 async function load() {
   const parameters = new URLSearchParams(color ? { color } : {});
+  const number = ++loads;
   stage.setAttribute("aria-busy", "true");
   try {
     const reply = await request("GET", `/map?${parameters}`);
+    if (number !== loads) return;
     ({ generation, groups } = reply);
     colorSelect.value = reply.color;
     map.faded.clear();
@@ -75,10 +78,11 @@ async function load() {
     if (input.value.trim()) await search();
     else list();
   } catch (error) {
+    if (number !== loads) return;
     message.hidden = false;
     message.textContent = /** @type {Error} */ (error).message;
   } finally {
-    stage.removeAttribute("aria-busy");
+    if (number === loads) stage.removeAttribute("aria-busy");
   }
 }
 

@@ -333,7 +333,7 @@ function changeTuning() {
 
 /** @param {HTMLElement} button */
 function press(button) {
-  const picker = button.parentElement?.querySelector("input[type=date]");
+  const picker = button.closest(".pick")?.querySelector("input");
   if (picker instanceof HTMLInputElement) return picker.showPicker();
   const result = /** @type {HTMLElement | null} */ (button.closest(".result"));
   if (button.dataset.copy && result) void copy(result, button.dataset.copy);
