@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.accessibility import assert_accessible
 from tests.browser.opener import LANGUAGES, SCHEMES, WIDTHS, Language, PageOpener, Scheme, Width, keep_screenshot
@@ -253,12 +253,13 @@ def test_colours_show_folders_languages_and_kinds(open_subjects: PageOpener) -> 
 
 def test_colours_chosen_while_the_map_is_drawn_are_kept(open_page: PageOpener) -> None:
     page = open_page("/")
-    # The first answer comes after that of the chosen colour.
-    page.route("**/api/v1/map?", lambda route: (page.wait_for_timeout(1500), route.continue_()))
+    first: list[Route] = []  # its answer comes after that of the chosen colour
+    page.route("**/api/v1/map?", first.append)
     page.goto(f"{page.url.rstrip('/')}/map", wait_until="commit")
     page.get_by_label("Colour by").select_option("year")
     expect(page.locator("#legend li").first).to_contain_text("2025")
-    page.wait_for_timeout(2500)
+    first[0].continue_()
+    page.wait_for_timeout(500)
     expect(page.locator("#legend li").first).to_contain_text("2025")
     assert page.get_by_label("Colour by").input_value() == "year"
 
