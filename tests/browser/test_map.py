@@ -254,7 +254,7 @@ def test_colours_show_folders_languages_and_kinds(open_subjects: PageOpener) -> 
 def test_colours_chosen_while_the_map_is_drawn_are_kept(open_page: PageOpener) -> None:
     page = open_page("/")
     first: list[Route] = []  # its answer comes after that of the chosen colour
-    page.route("**/api/v1/map?", first.append)
+    page.route("**/api/v1/map?", lambda route: first.append(route))
     page.goto(f"{page.url.rstrip('/')}/map", wait_until="commit")
     page.get_by_label("Colour by").select_option("year")
     expect(page.locator("#legend li").first).to_contain_text("2025")
