@@ -47,7 +47,7 @@ from bunko.text.readable import excerpt_text, has_markup, readable
     ],
 )
 def test_markup_becomes_what_it_means(markup: str, text: str) -> None:
-    assert readable(markup).strip() == text
+    assert readable(markup, "a.md").strip() == text
 
 
 PLAIN = st.characters(blacklist_categories=["Cs"], blacklist_characters="/`[]<>*_~\\{}&#|-+=:>!^\r\ue000")
@@ -55,17 +55,58 @@ PLAIN = st.characters(blacklist_categories=["Cs"], blacklist_characters="/`[]<>*
 
 @given(st.text(PLAIN, max_size=200))
 def test_text_without_marks_stays_as_it_is(text: str) -> None:
-    assert readable(text) == text.strip("\n")
+    assert readable(text, "a.md") == text.strip("\n")
 
 
 @given(st.text(alphabet="ab `[]()<>*_~\\{}%&#|-+=:!^\n", max_size=300))
 def test_nothing_raises(text: str) -> None:
-    assert isinstance(readable(text), str)
+    for uri in ("a.md", "a.org", "a.rst", "a.docx"):
+        assert isinstance(readable(text, uri), str)
 
 
-@pytest.mark.parametrize("mark", ["[", "`", "*", "_", "<a", "{%", "[^", "![", "|", "**a", "<!--", "]("])
-def test_marks_that_are_never_closed_take_no_time(mark: str) -> None:
-    assert isinstance(readable(mark * 5000), str)  # or this test takes minutes
+@pytest.mark.parametrize("uri", ["a.md", "a.org", "a.rst"])
+@pytest.mark.parametrize(
+    "mark", ["[", "`", "*", "_", "<a", "{%", "[^", "![", "|", "**a", "<!--", "](", ":a", "=", " ~", "::"]
+)
+def test_marks_that_are_never_closed_take_no_time(mark: str, uri: str) -> None:
+    assert isinstance(readable(mark * 5000, uri), str)  # or this test takes minutes
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        (
+            "* TODO [#A] Mirrors :care:\n:PROPERTIES:\n:ID: 4f-2\n:END:\nClean =lens= and [[file:b.org][the /tube/]].",
+            "Mirrors\nClean lens and the tube.",
+        ),
+        ("#+TITLE: 望遠鏡\n#+STARTUP: overview\n\n*鏡* は ~布~ で磨く。", "望遠鏡\n鏡 は 布 で磨く。"),
+        ("#+begin_src python\n# kept\nx = 1\n#+end_src\nafter", "# kept\nx = 1\nafter"),
+        ("| Name | Price |\n|------+-------|\n| lens | 12 |", "lens · Price: 12"),
+    ],
+)
+def test_excerpts_of_org_have_no_marks(markup: str, text: str) -> None:
+    assert excerpt_text(markup, "a.org") == text
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("Restart\n=======\n\nSee :ref:`the guide <guide>` and ``x``.", "Restart\nSee the guide and x."),
+        (
+            ".. note:: Keep it dry.\n   :class: wide\n\n.. _anchor:\n\nA `link <https://a.example>`_::",
+            "Keep it dry.\nA link:",
+        ),
+        ("=====  =====\nName   Price\n=====  =====\nlens   12", "Name Price\nlens 12"),
+        ("**Two** months of :class:`~a.B`", "Two months of a.B"),
+    ],
+)
+def test_excerpts_of_restructured_text_have_no_marks(markup: str, text: str) -> None:
+    assert excerpt_text(markup, "a.rst") == text
+
+
+def test_an_excerpt_of_a_mail_keeps_the_lines_of_its_head() -> None:
+    text = "Subject: Hello\nFrom: a@example.com\nDate: Mon, 15 Jan 2024\n\nIt\nmoved."
+    assert excerpt_text(text, "a.eml") == "Subject: Hello\nFrom: a@example.com\nDate: Mon, 15 Jan 2024\nIt moved."
 
 
 def test_only_documents_with_markup_are_changed() -> None:

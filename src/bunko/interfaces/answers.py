@@ -46,18 +46,18 @@ def readable_sentences(answer: CheckedAnswer, *, strict: bool = False) -> list[C
         return sentences
     uris = {source.number: source.uri for source in answer.sources}
     return [
-        replace(sentence, text=_without_marks(sentence.text))
-        if has_markup(uris.get(sentence.best_source, ""))
+        replace(sentence, text=_without_marks(sentence.text, uri))
+        if has_markup(uri := uris.get(sentence.best_source, ""))
         else sentence
         for sentence in sentences
     ]
 
 
-def _without_marks(text: str) -> str:
+def _without_marks(text: str, uri: str) -> str:
     # A quotation begins after the marks of its line, so one of a pair may be missing.
     opening = next((mark for mark in ("**", "*", "`") if text.count(mark) % 2), "")
     is_closed = text.partition(opening)[0][-1:].strip() if opening else ""
-    return readable(f"{opening}{text}" if is_closed else text)
+    return readable(f"{opening}{text}" if is_closed else text, uri)
 
 
 def is_answered(answer: CheckedAnswer, *, strict: bool = False) -> bool:

@@ -75,7 +75,7 @@ def heading_labels(passage: Passage) -> list[str]:
     if passage.place:
         labels = [_PLACE_HEADING.sub("", label) for label in labels]
     if has_markup(passage.hit.uri):
-        labels = [" ".join(readable(label).split()) for label in labels]
+        labels = [" ".join(readable(label, passage.hit.uri).split()) for label in labels]
     return [label for label in labels if label]
 
 

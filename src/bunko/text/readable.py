@@ -17,10 +17,11 @@ _MARKDOWN_SUFFIXES = frozenset((".md", ".markdown", ".mdx", ".qmd", ".rmd", ".ip
 _EXTRACTED_SUFFIXES = frozenset(
     ".docx .docm .dotx .dotm .pptx .pptm .ppsx .ppsm .potx .xlsx .xlsm .xltx .xltm .epub .pdf .eml .mbox".split()
 )
-_MARKUP_SUFFIXES = _MARKDOWN_SUFFIXES | {".html", ".htm", ".xhtml"}
+_RST_SUFFIXES = frozenset((".rst", ".rest"))
+_MARKUP_SUFFIXES = _MARKDOWN_SUFFIXES | _RST_SUFFIXES | {".html", ".htm", ".xhtml", ".org"}
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
-_LINE_START = re.compile(r"[ \t]*(?:•|\d{1,3}[.)][ \t])")
+_LINE_START = re.compile(r"[ \t]*(?:•|\d{1,3}[.)][ \t])|(?:Subject|From|To|Cc|Date|Attachment): ")
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\Z")
 _ITEM = re.compile(r"([ \t]*)[-*+][ \t]+(?:\[([ xX])\][ \t]+)?(.*)\Z")
@@ -52,12 +53,46 @@ _EMPHASIS = re.compile(
     r"|(?<![\w_])_(?=[^\s_])([^_\n]{1,400}?)(?<=[^\s_])_(?![\w_])"
 )
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+# What Org and reStructuredText write otherwise than Markdown: patterns, and what takes their place.
+_ORG_MARKS = [
+    (re.compile(expression), replacement)
+    for expression, replacement in (
+        (r"(?im)^[ \t]*#\+(?:begin|end)_(?:src|example|export).*$", "```"),
+        (r"(?im)^[ \t]*#\+(?:title|caption):[ \t]*(.*)$", r"\1"),
+        (r"(?m)^[ \t]*#\+.*$", ""),
+        (r"(?m)^[ \t]*:[\w+-]{1,60}:(?:[ \t].*|)$\n?", ""),  # drawers and their properties
+        (
+            r"(?m)^\*{1,9}[ \t]+(?:[A-Z]{4,10}[ \t]+)?(?:\[#\w\][ \t]*)?(.*?)(?:[ \t]+:[\w@#%:]{1,200}:)?[ \t]*$",
+            r"# \1",
+        ),
+        (r"\[\[[^\[\]\n]{1,1000}\]\[([^\[\]\n]{1,1000})\]\]", r"\1"),
+        (r"\[\[(?:file:)?([^\[\]\n]{1,1000})\]\]", r"\1"),
+        (r"(?<![^\s('\"、。（「])([=~])(?=\S)([^\n]{1,200}?)(?<=\S)\1(?![\w=~])", r"`\2`"),
+        (r"(?<![^\s('\"、。（「])/(?=[^\s/])([^/\n]{1,200})(?<=\S)/(?![\w/])", r"\1"),
+        (r"(?m)^[ \t]*\|[-+|]{3,}$", "|---|"),
+    )
+]
+_RST_MARKS = [
+    (re.compile(expression), replacement)
+    for expression, replacement in (
+        (r"(?m)^[ \t]*([=\-~`'\"^+*.:#_])\1{2,}(?:[ \t]+\1{2,})*[ \t]*$", ""),  # below titles, and rules of tables
+        (r"(?m)^[ \t]*\.\. +(?:_[^\n]*|\|[^\n]*|\[[^\n]*)$", ""),  # targets, substitutions and footnotes
+        (r"(?m)^[ \t]*\.\. +(?:note|warning|tip|important|seealso|admonition|figure|image)::[ \t]*(.*)$", r"\1"),
+        (r"(?m)^[ \t]*\.\.(?:[ \t].*|)$", ""),  # other directives, and comments
+        (r"(?m)^[ \t]+:[\w-]{1,60}:(?:[ \t].*|)$\n?", ""),  # options of directives
+        (r"(?<![`\w]):[\w:+.-]{1,60}:`([^`\n]{1,400})`", r"`\1`_"),
+        (r"`([^`<>\n]{1,300}?)\s*<[^`<>\n]{1,600}>`__?", r"\1"),
+        (r"(?<!`)`~?([^`\n]{1,300})`__?(?!\w)", r"\1"),
+        (r"(?<![|\w])\|([^|\s][^|\n]{0,100})\|(?![|\w])", r"\1"),
+        (r"(?m)(?<!:)::[ \t]*$", ":"),
+    )
+]
 # Stand for code and escaped signs, the beginning of a line of code, and < while the rest is read; no text has them.
 _KEPT, _CODE_LINE, _LESS = "\ue000", "\ue001", "\ue002"
 
 
 def has_markup(uri: str) -> bool:
-    """Return whether the text of a document is Markdown, as those of files and web pages are."""
+    """Return whether the text of a document has marks that people do not read."""
     return uri.startswith(("http://", "https://")) or _suffix(uri) in _MARKUP_SUFFIXES
 
 
@@ -71,27 +106,39 @@ def _suffix(uri: str) -> str:
     return PurePosixPath(file_of(uri)).suffix.lower()
 
 
-def readable(text: str) -> str:
-    """Return a text as people read it, a paragraph or an item on a line of its own."""
-    return _readable(text).replace(_CODE_LINE, "")
+def readable(text: str, uri: str) -> str:
+    """Return the text of a document as people read it, a paragraph or an item on a line of its own."""
+    return _readable(text, uri).replace(_CODE_LINE, "")
 
 
-def _readable(text: str) -> str:
+def readable_markdown(text: str) -> str:
+    """Return Markdown as people read it."""
+    return _from_markdown(text).replace(_CODE_LINE, "")
+
+
+def _readable(text: str, uri: str) -> str:
+    suffix = _suffix(uri)
+    if suffix in _EXTRACTED_SUFFIXES:
+        return _from_markdown(text.replace("<", _LESS)).replace(_LESS, "<")
+    if not has_markup(uri):
+        return text
+    for pattern, replacement in _ORG_MARKS if suffix == ".org" else _RST_MARKS if suffix in _RST_SUFFIXES else ():
+        text = pattern.sub(replacement, text)
+    return _from_markdown(text)
+
+
+def _from_markdown(text: str) -> str:
     return "\n".join(_lines(text.replace("\r\n", "\n").replace(_CODE_LINE, ""))).strip("\n")
 
 
 def readable_title(title: str, uri: str) -> str:
     """Return the title of a document without the marks in it; those of web pages have none."""
-    return " ".join(readable(title).split()) if _suffix(uri) in _MARKDOWN_SUFFIXES else title
+    return " ".join(readable_markdown(title).split()) if _suffix(uri) in _MARKDOWN_SUFFIXES else title
 
 
 def excerpt_text(text: str, uri: str) -> str:
     """Return the text of a document for an excerpt: a line for each heading, paragraph, item, row and line of code."""
-    if _suffix(uri) in _EXTRACTED_SUFFIXES:
-        text = _readable(text.replace("<", _LESS)).replace(_LESS, "<")
-    elif has_markup(uri):
-        text = _readable(text)
-    return "\n".join(line for block in _BLANK_LINES.split(text) if (line := _joined(block)))
+    return "\n".join(line for block in _BLANK_LINES.split(_readable(text, uri)) if (line := _joined(block)))
 
 
 def _joined(block: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from bunko.text.readable import readable
+from bunko.text.readable import readable_markdown
 from bunko.text.snippets import SnippetTerms, highlight_ranges
 
 if TYPE_CHECKING:
@@ -79,4 +79,4 @@ def _read_table(text: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _cells(line: str) -> list[str]:
-    return [readable(cell.strip()).replace("\n", " ") for cell in _BAR.split(line.strip().strip("|"))]
+    return [readable_markdown(cell.strip()).replace("\n", " ") for cell in _BAR.split(line.strip().strip("|"))]

@@ -34,7 +34,7 @@ from bunko.interfaces.result_fields import (
 from bunko.messages import translate
 from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import PARTIAL_EXTRACTS, snippet_terms
-from bunko.text.readable import has_markup, readable
+from bunko.text.readable import readable
 from bunko.text.snippets import TermMatch, find_matches, find_sentence
 
 if TYPE_CHECKING:
@@ -221,5 +221,4 @@ class _View:
 
 def _as_read(text: str, hit: Hit) -> str:
     """Return a part of a document as people read it."""
-    text = readable(text) if has_markup(hit.uri) else text
-    return join_paragraphs(replace_controls(text).replace("\t", _TAB))
+    return join_paragraphs(replace_controls(readable(text, hit.uri)).replace("\t", _TAB))

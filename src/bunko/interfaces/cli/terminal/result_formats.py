@@ -23,7 +23,7 @@ from bunko.interfaces.serialize import page_to_dict, round_score
 from bunko.messages import translate
 from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import snippet_terms
-from bunko.text.readable import excerpt_text, has_markup, readable
+from bunko.text.readable import excerpt_text, readable
 from bunko.text.snippets import snippet_range
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def to_text(page: Page, *, tools: Tools | None = None, show_tool_names: bool = F
             lines.append(f"{translate('why')}: {explanation_text(hit.explanation, hit.score)}")
         titles = (hit.title,) if is_memo(hit, tools) else ()
         body = body_text(item, text=text, titles=titles)
-        lines.append(replace_controls(readable(body) if has_markup(hit.uri) else body))
+        lines.append(replace_controls(readable(body, hit.uri)))
         if item.more_in_document:
             more = translate(f"{item.more_in_document} more in this document")
             lines.append(f"({more})")
