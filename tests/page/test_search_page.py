@@ -206,6 +206,20 @@ def test_a_period_can_be_chosen_without_typing_it(browser: TestClient) -> None:
     ]  # fmt: skip
 
 
+def test_code_in_an_excerpt_looks_like_code(visit: Visitor, library: Library, docs: Path) -> None:
+    (docs / "code.md").write_text(
+        "# Trowels\n\nRun `trowel --sharpen <edge>` twice.\n\n```\ntrowel dig\n```\n", "utf-8"
+    )
+    library.import_("docs")
+    text = visit().get("/", params={"q": "sharpen trowel twice", "mode": "bm25"}).text
+    assert (
+        "<code><mark>trowel</mark></code><code> --</code><code><mark>sharpen</mark></code><code> &lt;edge&gt;</code>"
+        in text
+    )
+    assert "<code><mark>trowel</mark></code><code> dig</code>" in text
+    assert "</code> <mark>twice</mark>." in text
+
+
 def test_an_excerpt_is_text_with_a_line_for_each_item_row_and_line_of_code(
     browser: TestClient, library: Library, docs: Path
 ) -> None:

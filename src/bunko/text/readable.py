@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import PurePosixPath
 
 # Documents whose text is Markdown, or becomes it when they are read.
@@ -87,8 +88,10 @@ _RST_MARKS = [
         (r"(?m)(?<!:)::[ \t]*$", ":"),
     )
 ]
-# Stand for code and escaped signs, the beginning of a line of code, and < while the rest is read; no text has them.
-_KEPT, _CODE_LINE, _LESS = "\ue000", "\ue001", "\ue002"
+# Stand for code and escaped signs, the beginning of a line of code, <, and the ends of code while the rest is read; no
+# text has them.
+_KEPT, _CODE_LINE, _LESS, _CODE_START, _CODE_END = "\ue000", "\ue001", "\ue002", "\ue003", "\ue004"
+_NO_CODE = str.maketrans("", "", f"{_CODE_LINE}{_CODE_START}{_CODE_END}")
 
 
 def has_markup(uri: str) -> bool:
@@ -108,12 +111,12 @@ def _suffix(uri: str) -> str:
 
 def readable(text: str, uri: str) -> str:
     """Return the text of a document as people read it, a paragraph or an item on a line of its own."""
-    return _readable(text, uri).replace(_CODE_LINE, "")
+    return _readable(text, uri).translate(_NO_CODE)
 
 
 def readable_markdown(text: str) -> str:
     """Return Markdown as people read it."""
-    return _from_markdown(text).replace(_CODE_LINE, "")
+    return _from_markdown(text).translate(_NO_CODE)
 
 
 def _readable(text: str, uri: str) -> str:
@@ -128,7 +131,7 @@ def _readable(text: str, uri: str) -> str:
 
 
 def _from_markdown(text: str) -> str:
-    return "\n".join(_lines(text.replace("\r\n", "\n").replace(_CODE_LINE, ""))).strip("\n")
+    return "\n".join(_lines(text.replace("\r\n", "\n").translate(_NO_CODE))).strip("\n")
 
 
 def readable_title(title: str, uri: str) -> str:
@@ -138,7 +141,15 @@ def readable_title(title: str, uri: str) -> str:
 
 def excerpt_text(text: str, uri: str) -> str:
     """Return the text of a document for an excerpt: a line for each heading, paragraph, item, row and line of code."""
-    return "\n".join(line for block in _BLANK_LINES.split(_readable(text, uri)) if (line := _joined(block)))
+    return excerpt_with_code(text, uri)[0]
+
+
+def excerpt_with_code(text: str, uri: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text of a document for an excerpt, and where the code in it begins and ends."""
+    lines = "\n".join(line for block in _BLANK_LINES.split(_readable(text, uri)) if (line := _joined(block)))
+    parts = re.split(f"[{_CODE_START}{_CODE_END}]", lines)  # text and code in turn
+    ends = list(accumulate(map(len, parts)))
+    return "".join(parts), [(end - len(code), end) for code, end in zip(parts[1::2], ends[1::2], strict=True)]
 
 
 def _joined(block: str) -> str:
@@ -165,7 +176,9 @@ def _lines(text: str) -> Iterator[str]:
             if mark and mark[1].startswith(fence) and not line.strip(" \t`~"):
                 fence = ""
             else:
-                yield f"{_CODE_LINE}{line}"
+                code = line.lstrip()
+                marked = f"{_CODE_START}{code}{_CODE_END}" if code else ""
+                yield f"{_CODE_LINE}{line[: len(line) - len(code)]}{marked}"
         elif mark:
             fence = mark[1]
         elif not _is_row(line):
@@ -221,7 +234,9 @@ def _inline(line: str) -> str:
         kept.append(value)
         return f"{_KEPT}{len(kept) - 1}{_KEPT}"
 
-    line = _CODE.sub(lambda match: keep(match[2].strip() or match[2]), line.replace(_KEPT, ""))
+    line = _CODE.sub(
+        lambda match: keep(f"{_CODE_START}{match[2].strip() or match[2]}{_CODE_END}"), line.replace(_KEPT, "")
+    )
     line = _ESCAPE.sub(lambda match: keep(match[1]), line)
     line = _FOOTNOTE.sub("", SITE_MARK.sub("", line))
     line = _LINK.sub(r"\1", _IMAGE.sub(r"\1", line))

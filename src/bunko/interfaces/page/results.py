@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from bunko.interfaces.page.query import PageQuery, document_address, like_address
@@ -15,7 +16,7 @@ from bunko.search.nearest_sentence import nearest_sentence
 from bunko.search.passages import display_label, snippet_terms
 from bunko.sources import section_of
 from bunko.text.labels import remove_hidden_chars
-from bunko.text.readable import excerpt_text, readable_title
+from bunko.text.readable import excerpt_text, excerpt_with_code, readable_title
 from bunko.text.snippets import SnippetTerms, highlight_ranges, snippet_range
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ _EXCERPT_CHARS, _JAPANESE_EXCERPT_CHARS = 240, 130
 
 @dataclass(frozen=True, slots=True)
 class TextSegment:
-    """A part of a text, and whether it is a term of the query."""
+    """A part of a text, and whether it is a term of the query, or code."""
 
     text: str
     is_marked: bool = False
+    is_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class ResultBuilder:
             key=key,
             name=name,
             trail=trail,
-            excerpt=_excerpt(excerpt_text(text, hit.uri), terms, excerpt_text(nearest_sentence(hit), hit.uri)),
+            excerpt=_excerpt(*excerpt_with_code(text, hit.uri), terms, excerpt_text(nearest_sentence(hit), hit.uri)),
             sheet_header=sheet.header if sheet else [],
             sheet_rows=[[mark_terms(cell, terms) for cell in row] for row in sheet.rows] if sheet else [],
             tool=single_line(hit.tool),
@@ -151,16 +153,23 @@ def _is_mostly_ascii(text: str) -> bool:
     return 2 * len(beginning.encode("ascii", "ignore")) >= len(beginning)
 
 
-def _excerpt(paragraph: str, terms: SnippetTerms, sentence: str) -> list[TextSegment]:
+def _excerpt(paragraph: str, code: Sequence[tuple[int, int]], terms: SnippetTerms, sentence: str) -> list[TextSegment]:
     """Return the part of a text around the terms of the query, or without any around the nearest sentence."""
     size = _EXCERPT_CHARS if _is_mostly_ascii(paragraph) else _JAPANESE_EXCERPT_CHARS
     start, end = snippet_range(paragraph, terms, size, sentence=sentence)
     before, after = "… " if start else "", " …" if end < len(paragraph) else ""
     # Marked as parts of the whole text, whose words are known already.
-    marks = [(max(first, start), min(last, end)) for first, last in highlight_ranges(paragraph, terms)]
-    marks = [(first, last) for first, last in marks if first < last]
-    segments = [TextSegment(before), *_cut(paragraph, start, end, marks), TextSegment(after)]
-    return [segment for segment in segments if segment.text]
+    marks = highlight_ranges(paragraph, terms)
+    borders = {start, end, *(border for border in chain(*marks, *code) if start < border < end)}
+    segments = [
+        TextSegment(paragraph[first:last], is_marked=_is_within(first, marks), is_code=_is_within(first, code))
+        for first, last in pairwise(sorted(borders))
+    ]
+    return [segment for segment in (TextSegment(before), *segments, TextSegment(after)) if segment.text]
+
+
+def _is_within(position: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= position < last for first, last in ranges)
 
 
 def _markdown(citation: str, name: str, text: str) -> str:
