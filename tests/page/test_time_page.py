@@ -78,6 +78,13 @@ def test_tags_over_the_years_lead_to_their_documents(browser: TestClient) -> Non
     assert "2025-12-31.md" in results
 
 
+def test_tags_are_those_of_what_the_calendar_counts(browser: TestClient, library: Library, docs: Path) -> None:
+    (docs / "tagged.md").write_text("---\ndate: 2024-05-01\ntags: [温室]\n---\n# 温室\n\n温室の換気。\n", "utf-8")
+    library.import_("docs")
+    assert "温室" not in browser.get("/time").text
+    assert "#温室, 2024: 1" in html.unescape(browser.get("/time?tool=docs").text)
+
+
 def test_the_calendar_can_show_another_tool_or_tag(browser: TestClient) -> None:
     assert list(day_links(browser.get("/time?tag=食").text)) == ["Thu 2 May 2024: 1"]
     docs = browser.get("/time?tool=docs").text

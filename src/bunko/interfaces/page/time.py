@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from bunko.library.access import LibraryAccess
-    from bunko.library.overview.views import TagYears
+    from bunko.library.overview.views import Calendar, TagYears
 
 CELL, STEP = 11, 13  # of a day and of the way to the next, in pixels
 LEFT, TOP = 30, 18  # room for the names of weekdays and months
@@ -151,18 +151,18 @@ class TimePage(PageView):
         }  # fmt: skip
         status = 200
         try:
-            values |= _calendar_values(library, language, tool, tag, int(before) if before.isdecimal() else None)
-            values |= _tag_values(library, language, tool)
+            where = Filter(tags=(normalise_tag(tag),) if tag else ())
+            calendar = library.readable.overview.calendar(tool=[tool] if tool else [], where=where)
+            values |= _calendar_values(calendar, language, tool, tag, int(before) if before.isdecimal() else None)
+            values |= _tag_values(library, language, calendar.tools)
         except BunkoError as error:
             values["error"], status = error_values(request, error, library), error_status(error)
         return render(request, "time.html", values, status=status)
 
 
 def _calendar_values(
-    library: LibraryAccess, language: Language, tool: str, tag: str, before: int | None
+    calendar: Calendar, language: Language, tool: str, tag: str, before: int | None
 ) -> dict[str, object]:
-    where = Filter(tags=(normalise_tag(tag),) if tag else ())
-    calendar = library.readable.overview.calendar(tool=[tool] if tool else [], where=where)
     counts, counted = calendar.days, calendar.tools
     all_years = sorted({day.year for day in counts}, reverse=True)
     years = [year for year in all_years if before is None or year < before][:_YEARS]
@@ -210,10 +210,11 @@ def _year_values(grid: YearGrid, language: Language, filters: list[tuple[str, st
     }
 
 
-def _tag_values(library: LibraryAccess, language: Language, tool: str) -> dict[str, object]:
-    years, tags = library.readable.overview.tags_by_year(tool=[tool] if tool else [], limit=_TAGS)
+def _tag_values(library: LibraryAccess, language: Language, tools: Sequence[str]) -> dict[str, object]:
+    """Return the tags of the documents of some tools."""
+    years, tags = library.readable.overview.tags_by_year(tool=tools, limit=_TAGS)
     largest = max((count for tag in tags for count in tag.counts), default=0)
-    filters = [("tool", tool)] if tool else []
+    filters = [("tool", name) for name in tools]
 
     def row(tag: TagYears) -> dict[str, object]:
         tag_filters = [*filters, ("tag", tag.tag)]
