@@ -92,6 +92,24 @@ def test_a_folder_needs_neither_a_name_nor_a_description(
     expect(card(page, "daily-notes-茶")).to_contain_text("玉露")
 
 
+def test_a_folder_that_is_gone_says_so_where_it_was_chosen(
+    open_own_page: PageOpener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home/notes").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    page = open_own_page("/library", language="ja")
+    page.locator(".add summary").click()
+    page.locator("[data-picker]").click()
+    entry = page.locator("#picker").get_by_role("button", name="notes")
+    expect(entry).to_be_visible()
+    (tmp_path / "home/notes").rmdir()
+    entry.click()
+    expect(page.locator("#picker .picker-note")).to_contain_text("notes")
+    expect(entry).to_be_visible()
+    assert len(open_own_page.problems) == 1  # the answer of the server, on the console
+    open_own_page.problems.clear()
+
+
 def test_a_memo_file_is_added_by_keys_alone(open_own_page: PageOpener, tmp_path: Path) -> None:
     entries = "".join(f"2024-05-0{day}  A  <a@example.com>\n\n\t* 散歩: 桜並木を歩いた。\n\n" for day in (2, 1))
     (tmp_path / "ChangeLog").write_text(entries, "utf-8")

@@ -2,7 +2,7 @@
 
 import { request } from "./api.js";
 import { element, t } from "./dom.js";
-import { say, ServerProblem } from "./fragments.js";
+import { ServerProblem } from "./fragments.js";
 
 /** @typedef {{path: string, parent: string, truncated: boolean, entries: {name: string, path: string, kind: string}[]}} Folder */
 
@@ -47,13 +47,14 @@ export function addPicker() {
  * @returns {Promise<boolean>} whether it could be listed
  */
 async function show(dialog, path) {
+  const note = dialog.querySelector(".picker-note");
   /** @type {Folder} */
   let folder;
   try {
     folder = await request("GET", `/folders?path=${encodeURIComponent(path)}`);
   } catch (error) {
     if (!(error instanceof ServerProblem)) throw error;
-    if (path) say(error.message);
+    if (note) note.textContent = error.message;
     return false;
   }
   dialog.dataset.path = folder.path;
@@ -64,7 +65,6 @@ async function show(dialog, path) {
   );
   if (folder.parent) rows.unshift(row(t("library.parent"), { "data-folder": folder.parent }, "parent"));
   dialog.querySelector("ul")?.replaceChildren(...rows);
-  const note = dialog.querySelector(".picker-note");
   if (note) note.textContent = folder.truncated ? t("library.more_entries") : folder.entries.length ? "" : t("library.no_entries");
   const first = dialog.querySelector("ul button");
   if (first instanceof HTMLElement) first.focus();
