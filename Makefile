@@ -211,5 +211,9 @@ docs: $(VENV)/.installed
 	$(BIN)/python docs/tools.py
 	BUNKO_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q -m slow tests/docs -k "print or json or shows"
 
+## The pictures of the page in the documentation, taken in Chromium.
+pictures: $(VENV)/.installed
+	BUNKO_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q -m slow tests/browser/test_pictures.py
+
 clean:
 	rm -rf $(VENV) .venv-* .node .node-page .debian .demo build dist
