@@ -14,7 +14,7 @@ INSTALL := $(PYTHON) scripts/environment.py
 TESTED := pyproject.toml src/bunko/constraints.txt scripts/environment.py
 
 .PHONY: demo test test-slow test-packages test-models test-scale test-newest test-lowest test-python test-everywhere lock check check-page \
-	format record bench bench-scale docs mcpb node node-page chromium clean
+	format record bench bench-scale docs pictures mcpb node node-page chromium clean
 
 # Two installers in one environment would get in each other's way.
 .NOTPARALLEL:
