@@ -113,7 +113,7 @@ def test_the_three_modes_find_memos_with_their_title_date_and_tags(person: Perso
     assert printed[0].startswith("[1] changelog.md#2024-01-15-Meeting-Notes:L4-L6  score=0.")
     assert printed[1:] == [
         "Meeting Notes  2024-01-15  #meeting #january",
-        "Topics discussed:", "- Project timeline", "- Budget allocation",
+        "Topics discussed:", "• Project timeline", "• Budget allocation",
     ]  # fmt: skip
     fused = json.loads(person.run(f"bunko search 機械学習 {INDEX} --json", BUNKO_MEMOS_FUSION="rrf").out)["results"]
     assert fused[0]["score"] == round(1 / (60 + 1) + 1 / (60 + 1), 4), "the first by words and by vectors"

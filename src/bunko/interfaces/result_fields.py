@@ -79,11 +79,11 @@ def heading_labels(passage: Passage) -> list[str]:
     return [label for label in labels if label]
 
 
-def body_text(item: PageItem, *, text: str | None = None, titles: Sequence[str] = ()) -> str:
-    """Return the text of a result, or `text`, without the headings and `titles` it begins with: they stand above it."""
+def body_text(item: PageItem, *, titles: Sequence[str] = ()) -> str:
+    """Return the text of a result without the headings and `titles` it begins with: they stand above it."""
     labels = (*item.passage.label.heading_path, *titles)
     headings = {letters for label in labels if (letters := _letters(label))}
-    lines = (item.text if text is None else text).replace("\r\n", "\n").split("\n")
+    lines = item.text.replace("\r\n", "\n").split("\n")
     count = index = 0  # lines at the beginning that are headings, rules below them, or blank
     for index, line in enumerate(lines, 1):
         if line.strip() and not _RULE.fullmatch(line.strip()):

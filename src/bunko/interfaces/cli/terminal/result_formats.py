@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bunko.interfaces.cli.terminal.printing import escape_controls, replace_controls
@@ -29,6 +30,7 @@ from bunko.text.snippets import snippet_range
 if TYPE_CHECKING:
     from bunko.library.searching.page import Page
     from bunko.search.paging import PageItem
+    from bunko.types.tool_options import Extract
 
 CSV_COLUMNS = ("rank", "score", "tool", "path", "location", "title", "date", "tags", "heading", "text")
 # A spreadsheet runs a cell that begins with one of these as a formula.
@@ -43,6 +45,8 @@ def to_text(page: Page, *, tools: Tools | None = None, show_tool_names: bool = F
     tools = tools or {}
     if not page.results:
         return translate(f"No results among {page.total_chunks} chunks.")
+    # Before terms are marked: **these** are no marks of the document.
+    page = replace(page, results=[item._replace(text=_own_text(item, page.extract, tools)) for item in page.results])
     blocks = []
     for rank, (item, text) in enumerate(zip(page.results, page.display_texts(), strict=True), 1):
         hit = item.passage.hit
@@ -57,14 +61,19 @@ def to_text(page: Page, *, tools: Tools | None = None, show_tool_names: bool = F
             lines.append(escape_controls(" > ".join(labels)))
         if hit.explanation is not None:
             lines.append(f"{translate('why')}: {explanation_text(hit.explanation, hit.score)}")
-        titles = (hit.title,) if is_memo(hit, tools) else ()
-        body = body_text(item, text=text, titles=titles)
-        lines.append(replace_controls(readable(body, hit.uri)))
+        lines.append(replace_controls(text))
         if item.more_in_document:
             more = translate(f"{item.more_in_document} more in this document")
             lines.append(f"({more})")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
+
+
+def _own_text(item: PageItem, extract: Extract | None, tools: Tools) -> str:
+    """Return a text without what the lines above it show: as people read it, a whole entry as it is written."""
+    hit = item.passage.hit
+    text = body_text(item, titles=(hit.title,) if is_memo(hit, tools) else ())
+    return text if extract in ("entry", "full") else readable(text, hit.uri)
 
 
 def to_json(page: Page, tools: Tools) -> dict[str, object]:

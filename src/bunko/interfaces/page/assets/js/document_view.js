@@ -206,7 +206,8 @@ function keepPlace(article, anchor, change) {
 }
 
 /**
- * Take blocks out at the far end, and leave a link there that loads them again.
+ * Take blocks out at the far end, and leave a link there that loads them again. What is near the screen stays: lines that
+ * readers do not see have no height.
  * @param {HTMLElement} article
  * @param {Element} text
  * @param {boolean} isBefore whether lines came in before the others
@@ -217,7 +218,8 @@ function trim(article, text, isBefore) {
   let lines = 0;
   const removed = inOrder.filter((block) => {
     lines += Number(block.dataset.last) - Number(block.dataset.first) + 1;
-    return lines > MAX_LINES;
+    const { top, bottom } = block.getBoundingClientRect();
+    return lines > MAX_LINES && (bottom < -innerHeight || top > 2 * innerHeight);
   });
   if (!removed.length) return;
   const numbers = removed.flatMap((block) => [Number(block.dataset.first), Number(block.dataset.last)]);
