@@ -166,7 +166,7 @@ def measure_large_document(context: BrowserContext, address: str) -> tuple[float
     page = context.new_page()
     start = time.perf_counter()
     page.goto(f"{address}/documents/large/{LARGE_NAME}")
-    page.locator("#document .line").first.wait_for()
+    page.locator("#document .block").first.wait_for()
     opened = (time.perf_counter() - start) * 1e3
     for _ in range(20):
         page.mouse.wheel(0, 2000)
