@@ -120,7 +120,7 @@ class Static:
         return [NearWord(piece(word).lstrip("▁"), piece(near).lstrip("▁"), cosine) for word, near, cosine in pairs]
 
     def _query_words(self, query: str) -> QueryWords:
-        ids = np.unique(self._split_query(query))
+        ids = np.array(sorted(set(self._split_query(query).tolist())), np.int32)  # np.unique loads numpy.ma
         ids = ids[ids != _UNKNOWN_SUBWORDS]
         return QueryWords.of(ids, self._subword_rows(ids))
 

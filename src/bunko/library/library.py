@@ -16,7 +16,6 @@ from bunko.library.importing.importer import Importer, ImportMode, ImportOptions
 from bunko.library.importing.outages import Outages
 from bunko.library.importing.refresh import Refresher
 from bunko.library.opening.paths import LibraryPaths
-from bunko.library.overview.document_map import DocumentMaps
 from bunko.library.rights.limit_store import limit_store, refuse_all
 from bunko.library.searching.chat_models import ChatModels
 from bunko.library.searching.page import Page
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from bunko.library.admin.maintenance import Maintenance
     from bunko.library.admin.status import LibraryStatus, ToolDetails
     from bunko.library.importing.reembed import Reembedder
+    from bunko.library.overview.document_map import DocumentMaps
     from bunko.library.overview.views import Overview
     from bunko.library.packs.export import PackTransfer
     from bunko.library.reading.documents import Documents
@@ -101,7 +101,7 @@ class Library:
         searcher = self._build_searcher(store)
         self._index, self._tool_config, self._importer = index, tool_config, importer
         self._refresher, self._chat_models, self.searches = refresher, chat_models, searcher
-        self.maps = DocumentMaps(store, folder)
+        self._index_folder = folder
 
     @property
     def storage(self) -> LibraryStorage:
@@ -170,6 +170,13 @@ class Library:
         from bunko.library.searching.ask import Asker
 
         return Asker(self.settings, self._tool_config, self.searches, self._chat_models)
+
+    @cached_property
+    def maps(self) -> DocumentMaps:
+        """The maps of its documents."""
+        from bunko.library.overview.document_map import DocumentMaps
+
+        return DocumentMaps(self.store, self._index_folder)
 
     @cached_property
     def overview(self) -> Overview:

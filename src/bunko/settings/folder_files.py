@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bunko.errors import SettingsError
-from bunko.readers import builtin_readers, plugin_suffixes
+from bunko.readers import builtin_readers, default_suffixes
 from bunko.settings.keyfile import KeyFile
 from bunko.settings.setting import Setting
 from bunko.settings.validate import check_value
@@ -43,9 +43,10 @@ def _within(low: float, high: float) -> FolderLimit:
 
 
 def _are_document_extensions(extensions: tuple[str, ...]) -> bool:
-    suffixes = {suffix for reader in builtin_readers().values() for suffix in reader.suffixes}
-    known = suffixes.union(_FURTHER_EXTENSIONS, plugin_suffixes())
-    return all(f".{extension.lower().removeprefix('.')}" in known for extension in extensions)
+    others = {f".{extension.lower().removeprefix('.')}" for extension in extensions}
+    others.difference_update(default_suffixes(), _FURTHER_EXTENSIONS)
+    # A search should not load the readers, and seldom has to.
+    return not others or others <= {suffix for reader in builtin_readers().values() for suffix in reader.suffixes}
 
 
 _ANY = FolderLimit("", lambda value: True)

@@ -56,9 +56,8 @@ def gram_keys(text: str) -> npt.NDArray[np.uint64]:
 
 def occurrences(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
     """Return the key of every n-gram of the texts, and the index of its text; batched, since calls are expensive."""
-    first, second, third, text_indices = _characters(texts)
-    shift = np.uint64(21)
-    return np.uint64(_TOP_BIT) | first << shift + shift | second << shift | third, text_indices.astype(np.int32)
+    grams, text_indices = _pack(texts, (42, 21, 0))
+    return grams | np.uint64(_TOP_BIT), text_indices.astype(np.int32)
 
 
 def invert(
@@ -86,12 +85,9 @@ def _packed_grams(texts: Sequence[str]) -> Iterator[npt.NDArray[np.uint64]]:
         chars += len(text)
         if chars < GROUP_CHARS and end < len(texts):
             continue
-        first, second, third, text_indices = _characters(texts[start:end])
-        first <<= np.uint64(_FIRST)
-        second <<= np.uint64(_SECOND)
-        third <<= np.uint64(_TEXT_BITS)
-        text_indices += np.uint64(start)
-        yield first | second | third | text_indices
+        grams, text_indices = _pack(texts[start:end], (_FIRST, _SECOND, _TEXT_BITS))
+        grams |= text_indices + np.uint32(start)
+        yield grams
         start, chars = end, 0
 
 
@@ -102,26 +98,26 @@ def _is_new(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     return is_new
 
 
-def _characters(texts: Sequence[str]) -> tuple[npt.NDArray[np.uint64], ...]:
-    """Return the three characters of every n-gram of the texts, 0 where it has none, and the index of its text."""
+def _pack(texts: Sequence[str], shifts: Sequence[int]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
+    """Return every n-gram of the texts as one number, its three characters shifted, and the index of its text."""
     lower = [normalise(text).lower() for text in texts]
     # NUL on both sides of every text, so that no n-gram spans two texts.
     joined = f"\0{chr(0).join(lower)}\0"
     points = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
-    kinds = _char_kinds()[np.minimum(points, 0x10000)]
+    kinds = _char_kinds().take(points, mode="clip")
     kinds[(points >= 0x20000) & (points < 0x40000)] = _DENSE
-    letter = kinds == _LETTER
-    letters = np.where(letter, points, np.uint32(0)).astype(np.uint64)
-    dense = (kinds == _DENSE) | (kinds == _HIRAGANA)
-    denses = np.where(dense, points, np.uint32(0)).astype(np.uint64)
-    pair, triple = np.flatnonzero(dense), np.flatnonzero(letter)
-    text_indices = np.repeat(np.arange(len(lower), dtype=np.uint64), [len(text) + 1 for text in lower])
-    return (
-        np.concatenate((denses[pair], letters[triple - 1])),
-        np.concatenate((denses[pair + 1], letters[triple])),
-        np.concatenate((np.zeros(len(pair), np.uint64), letters[triple + 1])),
-        text_indices[np.concatenate((pair, triple)) - 1],
-    )
+    is_letter, is_dense = kinds == _LETTER, (kinds == _DENSE) | (kinds == _HIRAGANA)
+    letters, denses = points * is_letter, points * is_dense
+    pairs, triples = np.flatnonzero(is_dense), np.flatnonzero(is_letter)
+    first, second, third = map(np.uint64, shifts)
+    grams = np.concatenate((denses[pairs], letters[triples - 1])).astype(np.uint64)
+    grams <<= first - second
+    grams |= np.concatenate((denses[pairs + 1], letters[triples]))
+    grams <<= second - third
+    grams[len(pairs) :] |= letters[triples + 1]
+    grams <<= third
+    text_indices = np.repeat(np.arange(len(lower), dtype=np.uint32), [len(text) + 1 for text in lower])
+    return grams, text_indices[np.concatenate((pairs, triples)) - 1]
 
 
 def query_grams(text: str) -> list[Gram]:

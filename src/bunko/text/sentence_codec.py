@@ -28,8 +28,9 @@ def pack_sentences(ids: Sequence[npt.NDArray[np.int32]], lengths: npt.NDArray[np
 def decode_sentences(data: bytes) -> SentenceSubwords:
     """Return a packed array from its bytes; raise `ValueError` if its parts do not fit together."""
     packed = np.frombuffer(data, np.uint16)
-    sizes = packed[1 : 1 + int(packed[0])] if len(packed) else packed
-    if not len(sizes) or not sizes.all() or 1 + 2 * len(sizes) + int(sizes.sum(dtype=np.intp)) != len(packed):
+    # Plain numbers: a text has too few sentences for array operations to pay.
+    sizes = packed[1 : 1 + int(packed[0])].tolist() if len(packed) else []
+    if not sizes or 0 in sizes or 1 + 2 * len(sizes) + sum(sizes) != len(packed):
         raise ValueError(len(packed))
     return packed
 

@@ -138,7 +138,7 @@ class Snapshot:
         """Yield the index of each segment that has some of the rows, their indexes in `rows`, and their positions."""
         row_array = np.array(rows, np.intp)
         view_indexes = np.searchsorted(self.row_offsets, row_array, side="right") - 1
-        for view_index in np.unique(view_indexes).tolist():
+        for view_index in sorted(set(view_indexes.tolist())):  # np.unique loads numpy.ma
             selected = np.flatnonzero(view_indexes == view_index)
             yield view_index, selected, row_array[selected] - self.row_offsets[view_index]
 
