@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench import corpus
-from bench.clock import Cost, cpu
+from bench.clock import Cost, cpu, environment
 from bench.libraries import NO_VECTORS, VECTORS, Libraries, open_docs, reindex
 from bench.table import Check, Result, Table, check, number
+from bunko.text.analyzer import load_tagger
 
 # Sixteen hundred pages, more than ten megabytes.
 CHUNKS = 12_800
 ROUNDS = 3
+# The steps of an import as `--verbose` names them, in the order in which a chunk goes through them.
+STEPS = {
+    "file_read": "read the file, find its format and encoding",
+    "hash_compute": "hash it",
+    "chunk_split": "split it into chunks",
+    "tokenise": "analyse words: fugashi's parse, base forms, compounds",
+    "embed": "split into subwords, add up the vectors of sentences and of the chunk",
+    "sqlite_write": "write it: document, chunk, vector, subwords, and their share of a commit",
+    "index_sync": "index it: read it back, n-grams, postings, file",
+}
+_SHARE = re.compile(r"(\w+) (\d+)%")
 HEAD = ("import", "MB", "chunks", "CPU s", "wall s", "CPU ÷ wall", "chunks/s", "MB/s", "× parse", "index ÷ source")
 
 
@@ -29,6 +45,7 @@ def run(libraries: Libraries, folders: Sequence[tuple[str, Path]] = ()) -> Resul
             copy = Path(work_dir) / "copy" / name
             shutil.copytree(folder, copy)
             _measure(result, name, copy)
+        result.tables["chunk-cost"] = _chunk_costs(Path(work_dir) / "copy" / "generated Markdown")
     return result
 
 
@@ -59,15 +76,33 @@ def _measure(result: Result, name: str, docs: Path) -> None:
     result.checks.append(_core_check(name, best[name][0]))
 
 
+def _chunk_costs(docs: Path) -> Table:
+    """Return what a chunk costs from its bytes to the commit and the index, in one process."""
+    shutil.rmtree(docs / ".rag-index", ignore_errors=True)
+    parse_seconds = _parse_seconds([path.read_text(encoding="utf-8") for path in sorted(docs.rglob("*.md"))])
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    process = subprocess.run(
+        [sys.executable, "-m", "bunko", "reindex", "--docs-dir", str(docs), "--workers", "1", "--verbose"],
+        env=environment(**VECTORS), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    _, _, line = process.stderr.rpartition("work by step: ")
+    shares = {name: int(percent) / 100 for name, percent in _SHARE.findall(line.partition("\n")[0])}
+    chunks = _index_size(docs, VECTORS)[0]
+    costs = {text: shares[name] * seconds for name, text in STEPS.items()}
+    costs = {"fugashi's parse alone, for comparison": parse_seconds, **costs, "**all of it**": seconds}
+    rows = [(name, number(cost / chunks * 1e6), number(cost / parse_seconds)) for name, cost in costs.items()]
+    return Table(("generated Markdown, one process", "µs CPU a chunk", "× parse"), rows)
+
+
 def _core_check(name: str, cost: Cost) -> Check:
     cores = cost.cpu / cost.wall
     return Check(f"cores used by the import of {name}", f"{cores:.2f} of {os.cpu_count()}", "> 1.3", cores > 1.3)
 
 
 def _parse_seconds(texts: Sequence[str]) -> float:
-    import fugashi
-
-    parse = fugashi.Tagger().parse
+    parse = load_tagger().parse
     return cpu(lambda: [parse(text) for text in texts], rounds=2)
 
 

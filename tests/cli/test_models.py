@@ -154,14 +154,19 @@ def test_models_are_fetched_used_and_removed(environ: dict[str, str], server: Lo
 
 
 @pytest.mark.slow
-def test_a_search_without_a_reranker_imports_nothing_of_it(tmp_path: Path) -> None:
+def test_a_search_imports_no_reranker_no_reader_and_no_map(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("cat", encoding="utf-8")
     code = (
         "import sys; from bunko.interfaces.cli.main import main\n"
         f"try: main(['search', 'cat', '--docs-dir', {str(tmp_path)!r}])\nexcept SystemExit: pass\n"
-        "print(sorted(name for name in sys.modules if 'rerank' in name or name.startswith("
-        "('bunko.local_models', 'onnx', 'tokenizers', 'huggingface_hub'))))"
+        "print(sorted(name for name in sys.modules if 'rerank' in name or name.startswith(('bunko.local_models', 'onnx',"
+        " 'tokenizers', 'huggingface_hub', 'numpy.ma.', 'bunko.readers.markdown', 'bunko.library.overview.document_map'"
+        "))))"
     )
     environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
-    assert done.stdout.splitlines()[-1] == "[]"
+    first, second = (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
+        for _ in range(2)
+    )
+    assert "bunko.readers.markdown" in first.stdout.splitlines()[-1]  # it imports the folder
+    assert second.stdout.splitlines()[-1] == "[]"

@@ -233,7 +233,8 @@ def _stemmer() -> Callable[[str], str]:
         with package_errors("PyStemmer"):
             import Stemmer
 
-            stem_word: Callable[[str], str] = Stemmer.Stemmer("english").stemWord
+            # Without its cache: once that is full, a new word costs four times as much as its stem.
+            stem_word: Callable[[str], str] = Stemmer.Stemmer("english", 0).stemWord
             stem_word("words")  # what cannot work fails here
     except PackageError as error:
         note_outage("PyStemmer", "English words are searched as they are written", error)
