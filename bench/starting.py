@@ -75,7 +75,10 @@ def _import_table(docs: Path) -> Table:
         package = package if package in ("bunko", "numpy", "click") else "Python's own and others"
         modules[package] += 1
         milliseconds[package] += value
-    rows = [(name, f"{modules[name]}", number(value)) for name, value in sorted(milliseconds.items(), key=lambda item: -item[1])]
+    rows = [
+        (name, f"{modules[name]}", number(value))
+        for name, value in sorted(milliseconds.items(), key=lambda item: -item[1])
+    ]
     return Table(("imported by a cold search", "modules", "ms, `-X importtime`"), rows)
 
 

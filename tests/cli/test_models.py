@@ -158,15 +158,15 @@ def test_a_search_imports_no_reranker_no_reader_and_no_map(tmp_path: Path) -> No
     (tmp_path / "a.md").write_text("cat", encoding="utf-8")
     code = (
         "import sys; from bunko.interfaces.cli.main import main\n"
-        f"try: main(['search', 'cat', '--docs-dir', {str(tmp_path)!r}])\nexcept SystemExit: pass\n"
-        "print(sorted(name for name in sys.modules if 'rerank' in name or name.startswith(('bunko.local_models', 'onnx',"
+        f"try: main(['search', 'cat', '--docs-dir', {str(tmp_path)!r}, *sys.argv[1:]])\nexcept SystemExit: pass\n"
+        "print(sorted(name for name in sys.modules if 'rerank' in name or name.startswith(('bunko.local_models','onnx',"
         " 'tokenizers', 'huggingface_hub', 'numpy.ma.', 'bunko.readers.markdown', 'bunko.library.overview.document_map'"
         "))))"
     )
     environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
     first, second = (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
-        for _ in range(2)
+        subprocess.run([sys.executable, "-c", code, *more], capture_output=True, text=True, check=True, env=environ)
+        for more in ([], ["--no-refresh"])
     )
     assert "bunko.readers.markdown" in first.stdout.splitlines()[-1]  # it imports the folder
     assert second.stdout.splitlines()[-1] == "[]"
