@@ -14,7 +14,7 @@ import numpy as np
 
 from bench import peers, queries
 from bench.clock import cpu, race, run_apart
-from bench.libraries import LARGE, MILLION, SIZES, Libraries
+from bench.libraries import LARGE, MILLION, SIZES, VECTORS, Libraries, reindex
 from bench.looking import find_nothing
 from bench.starting import measure_visits
 from bench.table import Result, Table, number
@@ -24,6 +24,7 @@ from bunko.search.arms import rank_lexical
 from bunko.search.query_analysis import analyse_query
 from bunko.sources import build
 from bunko.types.ranking import RankingOptions
+from bunko.types.records import Filter
 
 WORDS = RankingOptions(bridge=False)  # as the peers, which know no translations
 TOP = 10
@@ -34,15 +35,19 @@ PANELS = {
         "question, bm25s": "s:C2",
     },
     "by vectors, µs CPU": {"vector": "o-C0", "bare product": "o--C7", "Chroma": "s--C1", "LanceDB": "s:C2"},
-    "a whole search, ms CPU": {"hybrid": "o-C0", "bm25": "s-C3", "semantic": "^-C2"},
+    "a whole search, ms CPU": {"hybrid": "o-C0", "bm25": "s-C3", "semantic": "^-C2", "hybrid, in one folder": "o--C7"},
     "look for changes, ms CPU": {"look, new process": "o-C0", "look, server": "s-C3"},
-    "opening, ms CPU; memory, MB": {"opening": "o-C2", "RSS": "s-C4", "without files": "^--C4"},
-    "import, s CPU": {"import": "o-C0"},
+    "opening, ms CPU; memory, MB": {
+        "opening": "o-C2", "first search": "o--C2", "RSS": "s-C4", "without files": "^--C4",
+    },
+    "import, s CPU": {"import": "o-C0", "1,000 files changed": "s-C3"},
 }  # fmt: skip
-UNITS = {name: title.rpartition(", ")[2] for title, names in PANELS.items() for name in names} | {"opening": "ms CPU"}
+UNITS = {name: title.rpartition(", ")[2] for title, names in PANELS.items() for name in names}
+UNITS |= {"opening": "ms CPU", "first search": "ms CPU"}
 # Larger libraries take the others minutes to import, or more memory than many machines have.
 _MAX_SIZES = {"Chroma": 10_000, "LanceDB": MILLION, "bm25s": LARGE, "tantivy": MILLION}
 _LOOK_ROUNDS = 3
+CHANGED = 1_000
 
 
 def run(libraries: Libraries, large: bool) -> Result:
@@ -73,9 +78,11 @@ def _measure(libraries: Libraries, size: int) -> dict[str, float]:
         **run_apart(_measure_word_peers, libraries, size),
         **run_apart(_measure_vector_peers, libraries, size),
         "opening": visit["open"] * 1e3,
+        "first search": visit["first"] * 1e3,
         "RSS": visit["rss"] / 1e6,
         "without files": visit["own"] / 1e6,
         "import": libraries.import_seconds(size),
+        **_measure_changes(docs),
     }
 
 
@@ -97,7 +104,14 @@ def _measure_searches(libraries: Libraries, size: int) -> dict[str, float]:
                 library.search(query, mode=mode, top_k=TOP, refresh=False) for query in _queries("question")
             ]
 
-        seconds = race({mode: step(mode) for mode in ("hybrid", "bm25", "semantic")}, rounds=3)
+        def in_folder() -> object:
+            return [
+                library.search(query, top_k=TOP, where=Filter(path="01/**"), refresh=False)
+                for query in _queries("question")
+            ]
+
+        steps = {mode: step(mode) for mode in ("hybrid", "bm25", "semantic")} | {"hybrid, in one folder": in_folder}
+        seconds = race(steps, rounds=3)
     return {mode: value / len(_queries("question")) * 1e3 for mode, value in seconds.items()}
 
 
@@ -117,6 +131,17 @@ def _measure_looks(libraries: Libraries, size: int) -> dict[str, float]:
         finally:
             watched.close()
     return {name: value * 1e3 for name, value in seconds.items()}
+
+
+def _measure_changes(docs: Path) -> dict[str, float]:
+    """Import what was added to a thousand files, if there are more, last: the library differs from then on."""
+    files = sorted(docs.rglob("*.md"))
+    if len(files) <= CHANGED:
+        return {}
+    for path in files[:: len(files) // CHANGED][:CHANGED]:
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n追記 one line more\n")
+    return {"1,000 files changed": reindex(docs, VECTORS).cpu}
 
 
 def _measure_word_peers(libraries: Libraries, size: int) -> dict[str, float]:
