@@ -191,15 +191,24 @@ TO ?= build/recordings/now
 record: $(VENV)/.installed
 	$(BIN)/python -m tests.recordings $(TO) $(if $(SCORES),--scores $(SCORES)) $(if $(AGAINST),--compare $(AGAINST))
 
-## Every figure of docs/performance.md and bench/notes, against peers in the same run.
+## Every figure of docs/performance.md and bench/notes, against peers in the same run. JUDGED="FOLDER …" are judged sets on
+## which the engines are compared too.
 bench: $(VENV)/.bench
-	$(BIN)/python -m bench
+	-$(MAKE) .node-bench/.installed
+	$(BIN)/python -m bench $(JUDGED:%=--judged %)
 	-$(MAKE) bench-scale
 
 ## What every store and index costs. An engine that is missing is left out with a sentence.
 bench-scale: $(SCALE)/.bench
 	-$(MAKE) $(MILVUS)/.installed
 	$(SCALE)/bin/python -m bench engines --write
+
+.node-bench/.installed: bench/node/package.json bench/node/package-lock.json
+	@command -v npm >/dev/null || { echo "There is no npm here: qmd is not measured."; exit 1; }
+	mkdir -p .node-bench
+	cp $^ .node-bench/
+	cd .node-bench && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
 
 $(SCALE)/.bench: $(SCALE)/.installed
 	@$(INSTALL) $(SCALE) psutil
@@ -216,4 +225,4 @@ pictures: $(VENV)/.installed
 	BUNKO_UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -q -m slow tests/browser/test_pictures.py
 
 clean:
-	rm -rf $(VENV) .venv-* .node .node-page .debian .demo build dist
+	rm -rf $(VENV) .venv-* .node .node-page .node-bench .debian .demo build dist

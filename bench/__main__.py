@@ -12,13 +12,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench import growth, memos, table
-from bench.documents import DOCS, NOTES, write_section
+from bench.documents import DOCS, NOTES, find_document, write_section
 from bench.libraries import Libraries
 from bench.table import Result
 
 NAMES = (
     "lexical", "vector", "embedding", "importing", "splitting", "extraction", "crawling", "rescan", "looking",
-    "updating", "changing", "answering", "starting", "mcp", "growth", "evaluating", "memos",
+    "updating", "changing", "answering", "starting", "mcp", "growth", "evaluating", "memos", "peers",
 )  # fmt: skip
 # Their environment has the clients of other engines.
 APART = ("engines",)
@@ -32,6 +32,10 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(NAMES + APART)}")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="also import and split the Markdown files of DIR")
     parser.add_argument("--folder-name", default="your folder", metavar="TEXT", help="what the tables call DIR")
+    parser.add_argument(
+        "--judged", type=Path, action="append", default=[], metavar="DIR",
+        help="also compare the engines on a judged set, the corpus.jsonl, queries.jsonl and qrels.tsv of DIR",
+    )  # fmt: skip
     parser.add_argument("--work", type=Path, metavar="DIR", help="keep the generated libraries in DIR for the next run")
     parser.add_argument(
         "--write", action="store_true", help="write the tables of the named benchmarks into the documents"
@@ -42,6 +46,10 @@ def main() -> None:
     arguments = parser.parse_args()
     for unknown in set(arguments.names) - {*NAMES, *APART}:
         parser.error(f"there is no benchmark {unknown!r}; choose from {', '.join(NAMES + APART)}")
+    writes = arguments.write or not arguments.names
+    for folder in arguments.judged:
+        if writes and not find_document(f"peers-{folder.resolve().name}"):
+            parser.error(f"no note has a table for {folder.name}: name the benchmark, without --write, to print it")
     folders = [(arguments.folder_name, arguments.folder)] if arguments.folder else []
     start, load = time.monotonic(), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as work_dir:
@@ -50,6 +58,7 @@ def main() -> None:
         for name in arguments.names or NAMES:
             module = import_module(f"bench.{name}")
             more = [folders] if name in WITH_FOLDERS else [arguments.large] if name in WITH_SIZES else []
+            more += [arguments.judged] if name == "peers" else []
             results[name] = module.run(libraries, *more)
             print_result(name, results[name])
     if not arguments.names:

@@ -61,16 +61,19 @@ def measure() -> Iterator[Cost]:
 
 def run_child(arguments: Sequence[str], **environ: str) -> Cost:
     """Run this Python with arguments; its CPU time includes that of its workers."""
+    return run_program([sys.executable, *arguments], **environ)
+
+
+def run_program(command: Sequence[str], **environ: str) -> Cost:
+    """Run a program; its CPU time includes that of its workers."""
     start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *arguments], env=environment(**environ), stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(command, env=environment(**environ), stdout=subprocess.PIPE, text=True)
     with watch_peak(process.pid) as anonymous:
         output = process.stdout.read() if process.stdout else ""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}")
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
     seconds, wall_seconds = usage.ru_utime + usage.ru_stime, time.perf_counter() - start
     return Cost(seconds, wall_seconds, usage.ru_maxrss * 1024, anonymous.bytes, output)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import peers, queries
+from bench import queries, term_peers
 from bench.clock import cpu, race, run_apart
 from bench.libraries import LARGE, MILLION, SIZES, VECTORS, Libraries, reindex
 from bench.looking import find_nothing
@@ -90,7 +90,7 @@ def _measure_queries(libraries: Libraries, size: int) -> dict[str, float]:
     with libraries.open(size) as (library, view):
 
         def answer(query: str) -> object:
-            return rank_lexical(view, analyse_query(query, WORDS), TOP, k1=peers.K1, b=peers.B)
+            return rank_lexical(view, analyse_query(query, WORDS), TOP, k1=term_peers.K1, b=term_peers.B)
 
         vectors = library.embedder().embed(_queries("question"), query=True)
         return {**_medians("", answer), "vector": _median(lambda vector: view.nearest(vector, TOP), vectors)}
@@ -148,11 +148,11 @@ def _measure_word_peers(libraries: Libraries, size: int) -> dict[str, float]:
     measured = dict[str, float]()
     with libraries.open(size) as (_, view):
         if size <= _MAX_SIZES["bm25s"]:
-            tokens, search = peers.bm25s(view)
+            tokens, search = term_peers.bm25s(view)
             bm25s_queries = {query: tokens(analyse_query(query, WORDS).terms) for query in _queries("question")}
             measured["question, bm25s"] = _median(lambda query: search(bm25s_queries[query], TOP), list(bm25s_queries))
         if size <= _MAX_SIZES["tantivy"]:
-            engine = peers.Tantivy(view)
+            engine = term_peers.Tantivy(view)
             terms = {
                 query: engine.terms(analyse_query(query, WORDS).terms)
                 for query in _queries("one word") + _queries("question")

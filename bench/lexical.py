@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
-from bench import peers, queries
+from bench import queries, term_peers
 from bench.clock import race, run_apart
 from bench.libraries import LARGE, MEDIUM, SMALL, Libraries
 from bench.table import Check, Result, Table, check, number
@@ -46,10 +46,10 @@ def measure_bunko(libraries: Libraries, size: int) -> Micros:
     with libraries.open(size) as (_, view):
 
         def rank_analysis(analysis: QueryAnalysis) -> object:
-            return rank_lexical(view, analysis, TOP, k1=peers.K1, b=peers.B)
+            return rank_lexical(view, analysis, TOP, k1=term_peers.K1, b=term_peers.B)
 
         def rank_terms(terms: Sequence[QueryTerm]) -> object:
-            return view.rank(terms, TOP, k1=peers.K1, b=peers.B)
+            return view.rank(terms, TOP, k1=term_peers.K1, b=term_peers.B)
 
         return {
             kind: _micros(
@@ -67,7 +67,7 @@ def measure_bunko(libraries: Libraries, size: int) -> Micros:
 def measure_peers(libraries: Libraries, size: int) -> Micros:
     """Return the same for the peers."""
     with libraries.open(size) as (_, view):
-        engine, (tokens, search) = peers.Tantivy(view), peers.bm25s(view)
+        engine, (tokens, search) = term_peers.Tantivy(view), term_peers.bm25s(view)
         measured = {}
         for kind, kind_queries in (queries.one_word() | queries.questions()).items():
             word_lists = [word_terms(query) for query in kind_queries]

@@ -41,8 +41,10 @@ def check(what: str, value: float, limit: float, unit: str, *, note: str = "") -
 
 def check_table(results: Sequence[Check]) -> Table:
     """Return the checks as a table."""
-    rows = [(result.what, result.measured, result.target, "yes" if result.met else "**no**") for result in results]
-    return Table(("what", "measured", "target", "met"), rows)
+    table = Table(("what", "measured", "target", "met"))
+    for result in results:
+        table.rows.append((result.what, result.measured, result.target, "yes" if result.met else "**no**"))
+    return table
 
 
 def number(value: float) -> str:
