@@ -59,6 +59,7 @@ class Static:
         arrays, stamp = _load_table(table)
         self._rows = arrays["rows"][:, :size]
         self._scales = np.ldexp(np.float32(1), arrays["shifts"])
+        self._row_lengths = np.zeros(len(self._rows), np.float32)  # computed where they are needed
         self.label = f"static:{stamp['name']}"
         self.name = f"{self.label}:{size}"
         self.size = size
@@ -111,7 +112,7 @@ class Static:
         split = iter(self.embed_sentences(unsplit)[1])
         packed = [next(split) if isinstance(text, str) else text for text in texts]
         words = self._query_words(query)
-        return compare(self._rows, self._scales, words, vector, packed), words.trust
+        return compare(self._rows, self._scales, self._row_lengths, words, vector, packed), words.trust
 
     def near_words(self, query: str, text: str) -> list[NearWord]:
         """Return the words of a query that have other, near ones in the sentence of a text that counts for it."""

@@ -12,7 +12,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import EmbedderError
-from bunko.protocols import Embedder, IndexView, SentenceReader
+from bunko.protocols import Embedder, IndexView
 from bunko.types.records import SentenceMatch
 
 if TYPE_CHECKING:
@@ -43,11 +43,13 @@ def read_closely(
     rows: Sequence[int],
 ) -> CloseReading:
     """Compare a query with the sentences of rows."""
-    if vector is None or not isinstance(embedder, SentenceReader):
+    # Of a `SentenceReader`; to check for a whole protocol takes as long as to fetch the sentences.
+    compare = getattr(embedder, "compare", None)
+    if vector is None or compare is None:
         return CloseReading({})
     sentences = {row: text for row, text in zip(rows, view.sentences(rows), strict=True) if text is not None}
     try:
-        matches, trust = embedder.compare(query, vector, list(sentences.values()))
+        matches, trust = compare(query, vector, list(sentences.values()))
     except EmbedderError:  # it cannot split texts now: whole texts are compared
         return CloseReading({})
     return CloseReading(dict(zip(sentences, matches, strict=True)), trust)
@@ -69,7 +71,7 @@ def lost_points(reading: CloseReading, weight: float, spread: float) -> dict[int
     """
     nearness = {row: match.nearness for row, match in reading.matches.items()}
     mean = sum(nearness.values()) / max(len(nearness), 1)
-    deviation = sqrt(sum((value - mean) ** 2 for value in nearness.values()) / max(len(nearness), 1))
+    deviation = sqrt(sum([(value - mean) ** 2 for value in nearness.values()]) / max(len(nearness), 1))
     if not weight * reading.trust or deviation < _MIN_DEVIATION:
         return {}
     factor, highest = weight * reading.trust * spread / deviation, max(nearness.values())

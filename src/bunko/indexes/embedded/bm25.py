@@ -111,9 +111,8 @@ def matches(snapshot: Snapshot, terms: Sequence[QueryTerm], rows: Sequence[int])
         for i, (term, (begin, end)) in enumerate(zip(terms, spans[view_index], strict=True)):
             if begin < end:
                 listed_rows = (view.segment.grams if term.is_gram else view.segment.words).rows[begin:end]
-                list_positions = listed_rows.searchsorted(segment_rows)
-                list_positions[list_positions == len(listed_rows)] = 0
-                is_match[selected, i] = listed_rows[list_positions] == segment_rows
+                found_rows = listed_rows.take(listed_rows.searchsorted(segment_rows), mode="clip")
+                is_match[selected, i] = found_rows == segment_rows
     table: list[list[bool]] = is_match.tolist()
     return table
 

@@ -137,6 +137,9 @@ class Snapshot:
     def split_by_segment(self, rows: Sequence[int]) -> Iterator[tuple[int, npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
         """Yield the index of each segment that has some of the rows, their indexes in `rows`, and their positions."""
         row_array = np.array(rows, np.intp)
+        if len(self.views) == 1:
+            yield 0, np.arange(len(rows)), row_array
+            return
         view_indexes = np.searchsorted(self.row_offsets, row_array, side="right") - 1
         for view_index in np.unique(view_indexes).tolist():
             selected = np.flatnonzero(view_indexes == view_index)
