@@ -121,8 +121,7 @@ class Static:
         return [NearWord(piece(word).lstrip("▁"), piece(near).lstrip("▁"), cosine) for word, near, cosine in pairs]
 
     def _query_words(self, query: str) -> QueryWords:
-        ids = np.unique(self._split_query(query))
-        ids = ids[ids != _UNKNOWN_SUBWORDS]
+        ids = np.array(sorted(set(self._split_query(query).tolist()) - {0}), np.int32)  # without the unknown one
         return QueryWords.of(ids, self._subword_rows(ids))
 
     def _split_query(self, text: str) -> npt.NDArray[np.int32]:

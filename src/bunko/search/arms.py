@@ -99,7 +99,7 @@ def _words_before_translations(view: IndexView, analysis: QueryAnalysis, rows: S
     first_rows = rows[:_READ_FOR_WORDS]
     translated = _matching_groups(view, translations, first_rows)
     literal = _matching_groups(view, words, first_rows) if any(translated) else []
-    if not any(literal):
+    if not any(literal) or all(map(frozenset.issubset, translated, literal)):
         return rows
     order: dict[int, None] = {}
     for position, row_translated in enumerate(translated):
