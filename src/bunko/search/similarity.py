@@ -12,7 +12,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from bunko.errors import EmbedderError
-from bunko.protocols import Embedder, IndexView
+from bunko.protocols import Embedder, IndexView, SentenceReader
 from bunko.types.records import SentenceMatch
 
 if TYPE_CHECKING:
@@ -43,13 +43,11 @@ def read_closely(
     rows: Sequence[int],
 ) -> CloseReading:
     """Compare a query with the sentences of rows."""
-    # Of a `SentenceReader`; to check for a whole protocol takes as long as to fetch the sentences.
-    compare = getattr(embedder, "compare", None)
-    if vector is None or compare is None:
+    if vector is None or not isinstance(embedder, SentenceReader):
         return CloseReading({})
     sentences = {row: text for row, text in zip(rows, view.sentences(rows), strict=True) if text is not None}
     try:
-        matches, trust = compare(query, vector, list(sentences.values()))
+        matches, trust = embedder.compare(query, vector, list(sentences.values()))
     except EmbedderError:  # it cannot split texts now: whole texts are compared
         return CloseReading({})
     return CloseReading(dict(zip(sentences, matches, strict=True)), trust)
