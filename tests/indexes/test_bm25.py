@@ -121,6 +121,9 @@ def agree(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", 0)
         assert state.rank(query, k, k1=k1, b=b) == found, "list by list"
+        for name, value in (("MIN_DENSE_ROWS", 0), ("MIN_LATE_POSTINGS", 0), ("PIECE_POSTINGS", 3)):
+            patch.setattr(segment_scores, name, value)
+            assert state.rank(query, k, k1=k1, b=b) == found, f"all rows, {name}"
     expected = plain(rows, dead, query, k1, b)
     assert len(found.rows) == min(k, len(expected))
     ids = state.chunk_ids(found.rows)
@@ -150,6 +153,7 @@ def test_common_words_in_a_large_index_are_pruned_without_changing_the_answer(
 ) -> None:
     monkeypatch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", 0)  # as if it were larger still
     monkeypatch.setattr(segment_scores, "MIN_DENSE_ROWS", min_dense_rows)
+    monkeypatch.setattr(segment_scores, "MIN_LATE_POSTINGS", 0)
     generator = np.random.default_rng(7)
     rows = [
         sorted(set(generator.zipf(1.3, 30).clip(1, 400).tolist())) + [500 + n % 97] * (1 + n % 3) for n in range(9000)
@@ -193,6 +197,7 @@ def test_a_row_that_is_behind_until_the_last_word_is_not_pruned(
 ) -> None:
     monkeypatch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", 0)
     monkeypatch.setattr(segment_scores, "MIN_DENSE_ROWS", min_dense_rows)
+    monkeypatch.setattr(segment_scores, "MIN_LATE_POSTINGS", 0)
     for seed in range(40):
         numbers = random.Random(seed)
         rows = [
@@ -284,8 +289,10 @@ def test_lists_are_added_one_by_one_or_at_once_and_to_some_or_all_rows_with_the_
     numbers = random.Random(3)
     words = ["検索", "設定", "server", "search", "京都", "障害", "データベース", "評価"]
     texts = [" ".join(numbers.choices(words, range(1, 9), k=numbers.randrange(1, 9))) for _ in range(600)]
+    # Every seventh text has n-grams only, by which it is not found.
+    keys = [analyzer.term_keys(text) if number % 7 else [] for number, text in enumerate(texts)]
     rows = [
-        StoredChunk(number, number, number, text, *unpack_terms(pack_terms([analyzer.term_keys(text)]))[0], None)
+        StoredChunk(number, number, number, text, *unpack_terms(pack_terms([keys[number]]))[0], None)
         for number, text in enumerate(texts)
     ]
     state = EmbeddedView([SegmentView(segment.build(rows, 0, {}))], 1)
@@ -293,11 +300,12 @@ def test_lists_are_added_one_by_one_or_at_once_and_to_some_or_all_rows_with_the_
     for query in (*words, "検索の設定", "京都のデータベースの障害", "search server の評価と検索", "評価する server"):
         terms = analyse_query(query).terms
         answers = []
-        for postings_at_once, min_dense_rows in ((0, 10**9), (0, 0), (10**9, 0)):
+        for postings_at_once, min_dense_rows, late_postings in ((0, 10**9, 0), (0, 0, 10**9), (0, 0, 0), (10**9, 0, 0)):
             monkeypatch.setattr(segment_scores, "MAX_POSTINGS_AT_ONCE", postings_at_once)
             monkeypatch.setattr(segment_scores, "MIN_DENSE_ROWS", min_dense_rows)
+            monkeypatch.setattr(segment_scores, "MIN_LATE_POSTINGS", late_postings)
             answers.append([state.rank(terms, k, k1=1.2, b=0.75, where=where) for k in (1, 10, 100, 600)])
-        assert answers[0] == answers[1] == answers[2]
+        assert answers[0] == answers[1] == answers[2] == answers[3]
         assert len(answers[0][-1].rows) > 0
 
 

@@ -55,61 +55,71 @@ class QueryWords(NamedTuple):
 def compare(
     table: npt.NDArray[np.int8],
     scales: npt.NDArray[np.float32],
+    row_lengths: npt.NDArray[np.float32],
     words: QueryWords,
     vector: npt.NDArray[np.float32],
     texts: Sequence[SentenceSubwords],
 ) -> list[SentenceMatch]:
-    """Return for each text its sentence nearest to the vector of a query, and how near the best one's words are."""
+    """Return for each text its sentence nearest to the vector of a query, and how near the best one's words are.
+
+    `row_lengths` are those of the table's rows, 0 where they are not known: they are computed once.
+    """
     counts, sizes, lengths, tokens = unpack_sentences(texts)
     sentence_counts = np.array(counts)
     if not (sentence_counts.all() and sizes.all() and int(sizes.sum(dtype=np.intp)) == len(tokens)):
         raise DamagedIndex("The index file has arrays that do not fit together")
     # Of wrong numbers in a damaged file, a text is as near as they say.
-    tokens = np.minimum(tokens, len(table) - 1)
+    tokens = np.minimum(tokens, len(table) - 1).astype(np.intp)  # else each use converts them
     lengths = np.where(lengths > 0, lengths, np.inf)
     starts = np.cumsum(sizes, dtype=np.intp) - sizes  # of sentences among tokens
     firsts = np.cumsum(sentence_counts) - sentence_counts  # of texts among sentences
     # Each subword of all texts is compared once, and its cosines are looked up.
-    column = np.zeros(len(table), np.int32)
-    column[tokens] = 1
-    distinct = np.flatnonzero(column)
-    column[distinct] = np.arange(len(distinct), dtype=np.int32)
-    columns = column[tokens]
-    rows = table[distinct].astype(np.float32)
+    is_present, column = np.zeros(len(table), np.bool_), np.empty(len(table), np.intp)
+    is_present[tokens] = True
+    distinct = is_present.nonzero()[0]
+    column[distinct] = np.arange(len(distinct))
+    columns = column.take(tokens)
+    rows = table.take(distinct, axis=0).astype(np.float32)
     queries = np.vstack([words.units, vector[None]])
     step = max(_MAX_PRODUCT // queries.size, 1)
-    blocks = [queries @ rows[start : start + step].T for start in range(0, len(rows), step)]
-    products = np.concatenate(blocks, axis=1)
+    products = np.empty((len(queries), len(rows)), np.float32)
+    for start in range(0, len(rows), step):
+        np.matmul(queries, rows[start : start + step].T, out=products[:, start : start + step])
     dots = products[-1] * scales[distinct]
-    cosines = np.add.reduceat(dots[columns], starts) / lengths
+    cosines = np.add.reduceat(dots.take(columns), starts) / lengths
     best = np.maximum.reduceat(cosines, firsts)
     # The first of equal ones, so that the answer does not depend on how texts are compared together.
     hits = np.flatnonzero(cosines == best.repeat(sentence_counts))
     positions = hits[np.searchsorted(hits, firsts)] - firsts
-    return [
-        SentenceMatch(min(cosine, 1.0), position, nearness)
-        for cosine, position, nearness in zip(
-            best.round(6).tolist(),
-            positions.tolist(),
-            _nearness(products[:-1], rows, words, columns, starts, firsts, sentence_counts),
-            strict=True,
-        )
-    ]
+    nearness = [0.0] * len(texts)
+    if len(words.units):
+        products = products[:-1] / _known_lengths(row_lengths, distinct, rows)
+        nearness = _nearness(products, words, columns, starts, firsts, sentence_counts)
+    return list(map(SentenceMatch, np.minimum(best.round(6), 1).tolist(), positions.tolist(), nearness))
+
+
+def _known_lengths(
+    row_lengths: npt.NDArray[np.float32], distinct: npt.NDArray[np.intp], rows: Vectors
+) -> npt.NDArray[np.float32]:
+    """Return the lengths of some rows of the table, computing those that are not known."""
+    lengths = row_lengths[distinct]
+    unknown = (lengths == 0).nonzero()[0]
+    if len(unknown):
+        new_rows = rows[unknown]
+        lengths[unknown] = np.maximum(np.sqrt(np.einsum("ij,ij->i", new_rows, new_rows)), 1e-9)
+        row_lengths[distinct] = lengths
+    return lengths
 
 
 def _nearness(
-    products: Vectors,
-    rows: Vectors,
+    cosines: Vectors,
     words: QueryWords,
-    columns: npt.NDArray[np.int32],
+    columns: npt.NDArray[np.intp],
     starts: npt.NDArray[np.intp],
     firsts: npt.NDArray[np.intp],
     counts: npt.NDArray[np.intp],
 ) -> list[float]:
     """Return for each text the weighted sum of the query's best cosines, in the sentence where it is highest."""
-    if not len(products):
-        return [0.0] * len(firsts)
-    cosines = products / np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), 1e-9)
     best = np.maximum.reduceat(cosines.take(columns, axis=1), starts, axis=1)
     # The first sentence has the title, which all others are about too.
     best = np.maximum(best, best[:, firsts].repeat(counts, axis=1))

@@ -59,6 +59,7 @@ class Static:
         arrays, stamp = _load_table(table)
         self._rows = arrays["rows"][:, :size]
         self._scales = np.ldexp(np.float32(1), arrays["shifts"])
+        self._row_lengths = np.zeros(len(self._rows), np.float32)  # computed where they are needed
         self.label = f"static:{stamp['name']}"
         self.name = f"{self.label}:{size}"
         self.size = size
@@ -111,7 +112,7 @@ class Static:
         split = iter(self.embed_sentences(unsplit)[1])
         packed = [next(split) if isinstance(text, str) else text for text in texts]
         words = self._query_words(query)
-        return compare(self._rows, self._scales, words, vector, packed), words.trust
+        return compare(self._rows, self._scales, self._row_lengths, words, vector, packed), words.trust
 
     def near_words(self, query: str, text: str) -> list[NearWord]:
         """Return the words of a query that have other, near ones in the sentence of a text that counts for it."""
@@ -120,8 +121,8 @@ class Static:
         return [NearWord(piece(word).lstrip("▁"), piece(near).lstrip("▁"), cosine) for word, near, cosine in pairs]
 
     def _query_words(self, query: str) -> QueryWords:
-        ids = np.array(sorted(set(self._split_query(query).tolist())), np.int32)  # np.unique loads numpy.ma
-        ids = ids[ids != _UNKNOWN_SUBWORDS]
+        known = set(self._split_query(query).tolist()).difference(_UNKNOWN_SUBWORDS.tolist())
+        ids = np.array(sorted(known), np.int32)  # np.unique loads numpy.ma
         return QueryWords.of(ids, self._subword_rows(ids))
 
     def _split_query(self, text: str) -> npt.NDArray[np.int32]:

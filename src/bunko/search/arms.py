@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -98,7 +99,7 @@ def _words_before_translations(view: IndexView, analysis: QueryAnalysis, rows: S
     first_rows = rows[:_READ_FOR_WORDS]
     translated = _matching_groups(view, translations, first_rows)
     literal = _matching_groups(view, words, first_rows) if any(translated) else []
-    if not any(literal):
+    if not any(literal) or all(map(frozenset.issubset, translated, literal)):
         return rows
     order: dict[int, None] = {}
     for position, row_translated in enumerate(translated):
@@ -110,13 +111,11 @@ def _words_before_translations(view: IndexView, analysis: QueryAnalysis, rows: S
     return [*(first_rows[position] for position in order), *rows[_READ_FOR_WORDS:]]
 
 
-def _matching_groups(view: IndexView, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[set[int]]:
+def _matching_groups(view: IndexView, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[frozenset[int]]:
     """Return the groups of the terms that each row contains."""
     groups = [term.group for term in terms]
-    return [
-        {group for group, has_it in zip(groups, matches, strict=True) if has_it}
-        for matches in view.matches(terms, rows)
-    ]
+    none = frozenset[int]()  # of most rows, where the terms are translations
+    return [frozenset(compress(groups, matches)) if True in matches else none for matches in view.matches(terms, rows)]
 
 
 def _rank_grams(view: IndexView, analysis: QueryAnalysis, k: int, where: tuple[int, ...] | None) -> Ranking:

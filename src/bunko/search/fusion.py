@@ -75,10 +75,13 @@ def adaptive_combination(
     """
     weight, lexical_factor, vector_factor = weights
     scores = {key: lexical_factor * score for key, score in lexical.items()}
-    for key, cosine in vector.items():  # as `vector_points`, without a call for each row
-        vector_score = vector_factor * (cosine - mean)
-        score = scores.get(key, 0.0) + (0.0 if vector_score < 0 else weight if vector_score > weight else vector_score)
-        scores[key] = take_away(score, vector_factor * lost.get(key, 0.0))
+    for key, cosine in vector.items():  # as `vector_points` and `take_away`, without calls for each row
+        points = vector_factor * (cosine - mean)
+        score = scores.get(key, 0.0) + (0.0 if points < 0 else weight if points > weight else points)
+        if lost:
+            points, most = vector_factor * lost.get(key, 0.0), -score / 2
+            score += points if points > most else most
+        scores[key] = score
     return scores
 
 

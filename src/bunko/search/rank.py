@@ -245,7 +245,9 @@ def _combine(
     """Fuse the scores by words with the similarities of the rows that vectors found, less what each has lost."""
     if weights is not None:
         return fusion.adaptive_combination(similar, lexical, weights, mean=nearest.mean, lost=lost)
-    semantic = {row: fusion.take_away(similar[row], lost.get(row, 0.0)) for row in found}
+    semantic = {row: similar[row] for row in found}
+    if lost:
+        semantic = {row: fusion.take_away(score, lost.get(row, 0.0)) for row, score in semantic.items()}
     options = request.options
     if request.mode == "semantic":
         return semantic

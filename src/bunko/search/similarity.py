@@ -69,7 +69,7 @@ def lost_points(reading: CloseReading, weight: float, spread: float) -> dict[int
     """
     nearness = {row: match.nearness for row, match in reading.matches.items()}
     mean = sum(nearness.values()) / max(len(nearness), 1)
-    deviation = sqrt(sum((value - mean) ** 2 for value in nearness.values()) / max(len(nearness), 1))
+    deviation = sqrt(sum([(value - mean) ** 2 for value in nearness.values()]) / max(len(nearness), 1))
     if not weight * reading.trust or deviation < _MIN_DEVIATION:
         return {}
     factor, highest = weight * reading.trust * spread / deviation, max(nearness.values())

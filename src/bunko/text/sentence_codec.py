@@ -39,7 +39,7 @@ def unpack_sentences(
     texts: Sequence[SentenceSubwords],
 ) -> tuple[list[int], npt.NDArray[np.uint16], npt.NDArray[np.float32], npt.NDArray[np.uint16]]:
     """Return how many sentences each text has, how many subwords each sentence has and its length, and the subwords."""
-    counts = [int(text[0]) for text in texts]
+    counts = [text.item(0) for text in texts]
     pairs = list(zip(texts, counts, strict=True))
     sizes = np.concatenate([text[1 : 1 + count] for text, count in pairs])
     lengths = np.concatenate([text[1 + count : 1 + 2 * count] for text, count in pairs]).view(np.float16) * _LENGTH_UNIT

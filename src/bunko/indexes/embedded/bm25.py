@@ -111,9 +111,8 @@ def matches(snapshot: Snapshot, terms: Sequence[QueryTerm], rows: Sequence[int])
         for i, (term, (begin, end)) in enumerate(zip(terms, spans[view_index], strict=True)):
             if begin < end:
                 listed_rows = (view.segment.grams if term.is_gram else view.segment.words).rows[begin:end]
-                list_positions = listed_rows.searchsorted(segment_rows)
-                list_positions[list_positions == len(listed_rows)] = 0
-                is_match[selected, i] = listed_rows[list_positions] == segment_rows
+                found_rows = listed_rows.take(listed_rows.searchsorted(segment_rows), mode="clip")
+                is_match[selected, i] = found_rows == segment_rows
     table: list[list[bool]] = is_match.tolist()
     return table
 
@@ -136,7 +135,7 @@ def term_scores(
 ) -> list[list[float]]:
     """Return for each row what each of the terms alone adds to its score, without regard to groups."""
     table = np.zeros((len(rows), len(terms)), np.float32)
-    spans, contributions, _ = _cached_lookup(snapshot, terms, k1)
+    spans, contributions, *_ = _cached_lookup(snapshot, terms, k1)
     for view_index, selected, candidates in snapshot.split_by_segment(rows):
         view = snapshot.views[view_index]
         norms = view.norms(k1, b, snapshot.average_length)
@@ -156,6 +155,7 @@ class _Lookup(NamedTuple):
     spans: list[list[tuple[int, int]]]
     contributions: list[float]
     frequencies: list[int]
+    places: dict[int, int]  # of each key among these
 
 
 def _cached_lookup(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) -> _Lookup:
@@ -166,18 +166,21 @@ def _cached_lookup(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) ->
         return lookup
     spans = [_find_spans(view, terms) for view in snapshot.views]
     frequencies = _frequencies(snapshot, terms, spans)
-    lookup = _Lookup(spans, _max_contributions(snapshot, terms, frequencies, k1), frequencies)
+    places = {term.key: place for place, term in enumerate(terms)}
+    lookup = _Lookup(spans, _max_contributions(snapshot, terms, frequencies, k1), frequencies, places)
     if isinstance(terms, tuple):  # a list may change
         snapshot.last_lookup = (terms, k1, lookup)
     return lookup
 
 
 def _spans(snapshot: Snapshot, terms: Sequence[QueryTerm]) -> list[list[tuple[int, int]]]:
-    """Return the span of each key's list in each segment, from the last lookup if it was of these terms."""
+    """Return the span of each key's list in each segment, from the last lookup if it had all of these terms."""
     last = snapshot.last_lookup
-    if last is not None and last[0] is terms:
-        spans: list[list[tuple[int, int]]] = last[2].spans
-        return spans
+    if last is not None:
+        lookup: _Lookup = last[2]
+        places = [lookup.places.get(term.key, -1) for term in terms]
+        if -1 not in places:
+            return [[view_spans[place] for place in places] for view_spans in lookup.spans]
     return [_find_spans(view, terms) for view in snapshot.views]
 
 
@@ -218,7 +221,7 @@ def _max_contributions(
 
 def _posting_lists(snapshot: Snapshot, terms: Sequence[QueryTerm], k1: float) -> list[list[PostingList]]:
     """Return the posting lists of each segment, those that can add most first; none where no word matches."""
-    spans, contributions, _ = _cached_lookup(snapshot, terms, k1)
+    spans, contributions, *_ = _cached_lookup(snapshot, terms, k1)
     # Words first: grams only add to rows that words found. The order is the same in every segment, so that sums do not
     # depend on how rows are spread over segments.
     order = sorted(

@@ -6,13 +6,13 @@ MaxScore idea): the result is exact, and common words cost little.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bunko.indexes.embedded.postings import Postings
-from bunko.indexes.embedded.snapshot import SegmentView, lower_bound
+from bunko.indexes.embedded.snapshot import SegmentView, kth_highest, lower_bound
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,9 +27,20 @@ _LOOKUP_COST = 8
 _MERGE_COST = 8
 # From this size on, adding to all rows is faster than to listed ones, if many are listed.
 MIN_DENSE_ROWS = 10_000
+# Lists with fewer postings than one in so many rows are added without a look at other rows.
+_LISTED_SHARE = 16
+# Lists with this share of all that a row can score come last; with 0.1 or 0.2, questions take a tenth longer.
+# With fewer postings in them, it takes longer to score again what is left.
+_LATE_SHARE, MIN_LATE_POSTINGS = 0.15, 300_000
+# If one in so many rows is still reachable, it takes longer to leave out the others of a list.
+_MANY_REACHABLE = 8
+_LEADERS = 8  # times as many rows as are wanted tell early how high the last of these will score
+_LEAST_SCORE = np.finfo(np.float32).tiny
 _ROUNDING = 1e-5  # how much a sum of scores in single precision may be off, with far more lists than a query has
 # Up to this many postings, and rows of a segment, the calls for each list cost more than what pruning could save.
 MAX_POSTINGS_AT_ONCE, _MAX_ROWS_AT_ONCE = 64_000, 50_000
+# A long list is added in pieces: the system takes as long to provide the arrays of all of it as to fill them.
+PIECE_POSTINGS = 65_536
 
 
 class PostingList(NamedTuple):
@@ -52,43 +63,167 @@ def score_segment(
     remaining_length = sum([posting_list.end - posting_list.begin for posting_list in posting_lists])
     if remaining_length <= MAX_POSTINGS_AT_ONCE and len(norms) <= _MAX_ROWS_AT_ONCE:
         return _score_at_once(view, posting_lists, norms, mask)
-    total = np.zeros(len(view.segment), np.float32)
-    touched: list[Rows] | None = []  # the rows with a score; None once they are too many to be listed
-    row_count = 0
+    max_length = len(norms) // _LISTED_SHARE if len(norms) >= MIN_DENSE_ROWS else remaining_length
     remaining_max = sum(posting_list.max_score for posting_list in posting_lists)
+    if _length_of_half(posting_lists, remaining_max) > max_length:
+        return _score_many(view, posting_lists, k, norms, mask)
+    total = np.zeros(len(view.segment), np.float32)
+    touched: list[Rows] = []  # the rows with a score
+    row_count = 0
     for index, posting_list in enumerate(posting_lists):
         if posting_list.is_gram:
             break
-        if touched is None or (len(norms) >= MIN_DENSE_ROWS and _is_dense(posting_list, len(norms))):
-            _add_dense_list(total, words, posting_list, norms, mask)
-            touched, row_count = None, max(row_count, posting_list.end - posting_list.begin)
-        else:
-            new_rows = _add_list(total, words, posting_list, norms, mask, is_first=row_count == 0)
-            row_count += len(new_rows)
-            touched.append(new_rows)
+        row_count += posting_list.end - posting_list.begin
+        if row_count > max_length:
+            return _score_many(view, posting_lists, k, norms, mask)
+        touched.append(_add_list(total, words, posting_list, norms, mask, is_first=index == 0))
         remaining_length -= posting_list.end - posting_list.begin
         remaining_max -= posting_list.max_score
         # Pruning pays only if the remaining lists are longer than the list of candidates.
-        if row_count > k and remaining_length > row_count:
-            rows = None if touched is None else _concatenate(touched)
-            values = total if rows is None else total[rows]
-            threshold = lower_bound(values, k)
+        if remaining_length > row_count > k:
+            rows = _concatenate(touched)
+            values = total[rows]
+            threshold = lower_bound(values, k) if len(rows) > k else np.float32(0)
             if remaining_max < threshold:
-                selected = np.flatnonzero(values >= _min_score(threshold, remaining_max))
-                candidates = selected if rows is None else rows[selected]
+                candidates = rows[values >= _min_score(threshold, remaining_max)]
                 return _score_candidates(view, posting_lists[index + 1 :], candidates, total, k, norms, remaining_max)
     else:
         index = len(posting_lists)
     # Grams only add to rows that words found, so those have to be known now.
-    if touched is None:
-        min_score = _min_score(lower_bound(total, k), remaining_max) if len(total) > k else 0
-        candidates = np.flatnonzero(total >= min_score if min_score > 0 else total > 0)
-    else:
-        candidates = _concatenate(touched)
-        if remaining_length > _LOOKUP_COST * len(candidates) and len(candidates) > 4 * k:
-            values = total[candidates]
-            candidates = candidates[values >= _min_score(lower_bound(values, k), remaining_max)]
+    candidates = _concatenate(touched)
+    if remaining_length > _LOOKUP_COST * len(candidates) and len(candidates) > 4 * k:
+        values = total[candidates]
+        candidates = candidates[values >= _min_score(lower_bound(values, k), remaining_max)]
     return _score_candidates(view, posting_lists[index:], candidates, total, k, norms, remaining_max)
+
+
+def _score_many(
+    view: SegmentView, posting_lists: list[PostingList], k: int, norms: npt.NDArray[np.float32], mask: Mask
+) -> tuple[Rows, Scores]:
+    """Return the rows of long lists that can be among the k best, with their scores.
+
+    The lists that add least for their length come last, and only to the rows that can still reach the k-th best. What
+    is left is scored again in the usual order, as sums of floats depend on it.
+    """
+    words, grams = view.segment.words, view.segment.grams
+    early, late = _split_by_cost(posting_lists)
+    total = np.zeros(len(norms), np.float32)
+    group_scores = np.zeros_like(total) if any(posting_list.members for posting_list in posting_lists) else total
+    for posting_list in early:
+        if posting_list.members:
+            group_scores.fill(0)
+            for piece in _pieces(*posting_list.members):
+                np.maximum.at(group_scores, *_score_list(words, piece, norms))
+            total += group_scores
+        elif not posting_list.is_gram:
+            for piece in _pieces(posting_list):
+                np.add.at(total, *_score_list(words, piece, norms))  # faster than += with an index
+    if mask is not None:
+        total *= mask
+    # Rows found by words, most of the best among them: the k-th best of these is no better than that of all.
+    leader_count = _LEADERS * k
+    least = lower_bound(total, leader_count) if len(total) > leader_count else _LEAST_SCORE
+    leaders = np.flatnonzero(total >= max(least, _LEAST_SCORE))
+    is_found = None if late else total > 0
+    for posting_list in early:
+        for piece in _pieces(posting_list) if posting_list.is_gram else ():
+            np.add.at(total, _gram_rows(grams, piece), np.float32(piece.max_score))
+    remaining_max = sum(posting_list.max_score for posting_list in late)
+    for posting_list in late:
+        is_reachable = _find_reachable(total, leaders, k, remaining_max, mask)
+        rows_to_score = is_reachable if np.count_nonzero(is_reachable) * _MANY_REACHABLE < len(norms) else None
+        if posting_list.members:
+            pieces = _pieces(*posting_list.members)
+            parts = [_score_reachable(words, piece, norms, rows_to_score) for piece in pieces]
+            rows = np.concatenate([part[0] for part in parts])
+            group_scores[rows] = 0
+            for part in parts:
+                np.maximum.at(group_scores, *part)
+            total[rows] += group_scores[rows]  # once, however often a row is listed
+        else:
+            for piece in _pieces(posting_list):
+                postings = grams if piece.is_gram else words
+                np.add.at(total, *_score_reachable(postings, piece, norms, rows_to_score))
+        remaining_max -= posting_list.max_score
+    is_reachable = _find_reachable(total, leaders, k, 0.0, mask)
+    if is_found is not None:
+        candidates = np.flatnonzero(is_reachable & is_found)
+        return candidates, total[candidates]
+    candidates = np.flatnonzero(is_reachable)
+    total[candidates] = 0
+    remaining_max = sum(posting_list.max_score for posting_list in posting_lists)
+    word_lists = [posting_list for posting_list in posting_lists if not posting_list.is_gram]
+    candidates, scores = _score_candidates(view, word_lists, candidates, total, k, norms, remaining_max)
+    remaining_max -= sum(posting_list.max_score for posting_list in word_lists)
+    # Grams only add to rows that words found.
+    gram_lists = posting_lists[len(word_lists) :]
+    return _score_candidates(view, gram_lists, candidates[scores > 0], total, k, norms, remaining_max)
+
+
+def _length_of_half(posting_lists: list[PostingList], max_score: float) -> int:
+    """Return the length of the first lists that can add half of a score: before, no other row can be left out."""
+    length, half = 0, max_score / 2
+    for posting_list in posting_lists:
+        if half <= 0:
+            break
+        length += posting_list.end - posting_list.begin
+        half -= posting_list.max_score
+    return length
+
+
+def _pieces(*posting_lists: PostingList) -> Iterator[PostingList]:
+    """Yield lists in pieces."""
+    for posting_list in posting_lists:
+        for begin in range(posting_list.begin, posting_list.end, PIECE_POSTINGS):
+            end = min(begin + PIECE_POSTINGS, posting_list.end)
+            yield posting_list._replace(begin=begin, end=end)
+
+
+def _split_by_cost(posting_lists: list[PostingList]) -> tuple[list[PostingList], list[PostingList]]:
+    """Return the lists that are added to all rows, and those that add little for their length, the highest first."""
+    rest = _LATE_SHARE * sum(posting_list.max_score for posting_list in posting_lists)
+    value = [posting_list.max_score / (posting_list.end - posting_list.begin) for posting_list in posting_lists]
+    late = []
+    for index in sorted(range(1, len(posting_lists)), key=value.__getitem__):
+        rest -= posting_lists[index].max_score
+        if rest < 0:
+            break
+        late.append(index)
+    if sum(posting_lists[index].end - posting_lists[index].begin for index in late) < MIN_LATE_POSTINGS:
+        return posting_lists, []
+    early = [posting_list for index, posting_list in enumerate(posting_lists) if index not in late]
+    return early, sorted((posting_lists[index] for index in late), key=lambda one: -one.max_score)
+
+
+def _find_reachable(total: Scores, leaders: Rows, k: int, remaining_max: float, mask: Mask) -> npt.NDArray[np.bool_]:
+    """Return which rows can reach the k-th best of the leaders by lists that are not added yet."""
+    threshold = kth_highest(total[leaders], k) if len(leaders) >= k else _LEAST_SCORE
+    is_reachable: npt.NDArray[np.bool_] = total >= _min_score(threshold, remaining_max)
+    return is_reachable if mask is None else is_reachable & mask
+
+
+def _score_reachable(
+    postings: Postings,
+    posting_list: PostingList,
+    norms: npt.NDArray[np.float32],
+    is_reachable: Mask,
+) -> tuple[Rows, Scores | np.float32]:
+    """Return those rows of a list that are reachable, None meaning all, and their scores."""
+    if is_reachable is None:
+        if posting_list.is_gram:
+            return _gram_rows(postings, posting_list), np.float32(posting_list.max_score)
+        return _score_list(postings, posting_list, norms)
+    rows = postings.rows[posting_list.begin : posting_list.end].astype(np.intp)
+    selected = is_reachable.take(rows).nonzero()[0]
+    rows = rows.take(selected)
+    if posting_list.is_gram:
+        return rows, np.float32(posting_list.max_score)
+    counts = postings.counts[posting_list.begin : posting_list.end].take(selected).astype(np.float32)
+    return rows, counts * np.float32(posting_list.max_score) / (counts + norms.take(rows))
+
+
+def _gram_rows(grams: Postings, posting_list: PostingList) -> Rows:
+    return grams.rows[posting_list.begin : posting_list.end].astype(np.intp)
 
 
 def _score_at_once(
@@ -137,7 +272,7 @@ def _score_lists(
     """Return the rows of several lists, one list after the other, and what each list adds to the scores of its rows."""
     rows = np.concatenate([words.rows[member.begin : member.end] for member in posting_lists], dtype=np.intp)
     counts = np.concatenate([words.counts[member.begin : member.end] for member in posting_lists], dtype=np.float32)
-    return rows, counts * _repeat_max_scores(posting_lists) / (counts + norms[rows])
+    return rows, counts * _repeat_max_scores(posting_lists) / (counts + norms.take(rows))
 
 
 def _repeat_max_scores(posting_lists: Sequence[PostingList]) -> Scores:
@@ -169,20 +304,6 @@ def _add_list(
     return new_rows
 
 
-def _add_dense_list(
-    total: Scores, words: Postings, posting_list: PostingList, norms: npt.NDArray[np.float32], mask: Mask
-) -> None:
-    """Add the scores of a list that many rows are in, without finding out which of them had none."""
-    if posting_list.members:
-        group_scores = _dense_scores(words, posting_list, norms)
-        total += group_scores if mask is None else group_scores * mask
-        return
-    rows, scores = _score_list(words, posting_list, norms)
-    if mask is not None:
-        scores *= mask[rows]
-    np.add.at(total, rows, scores)  # faster than += with an index
-
-
 def _concatenate(touched: list[Rows]) -> Rows:
     return touched[0] if len(touched) == 1 else np.concatenate(touched)
 
@@ -203,8 +324,7 @@ def _score_candidates(
         if posting_list.end - posting_list.begin <= _LOOKUP_COST * len(candidates):
             # This also changes the totals of other rows, which are not read again.
             if posting_list.is_gram:
-                all_rows = grams.rows[posting_list.begin : posting_list.end].astype(np.intp)
-                np.add.at(total, all_rows, np.float32(posting_list.max_score))
+                np.add.at(total, _gram_rows(grams, posting_list), np.float32(posting_list.max_score))
             else:
                 np.add.at(total, *_score_list(words, posting_list, norms))
             continue
@@ -254,7 +374,7 @@ def _score_list(words: Postings, posting_list: PostingList, norms: npt.NDArray[n
     # Converted once: indexing with any type but intp converts at every use.
     rows = words.rows[posting_list.begin : posting_list.end].astype(np.intp)
     counts = words.counts[posting_list.begin : posting_list.end].astype(np.float32)
-    return rows, counts * np.float32(posting_list.max_score) / (counts + norms[rows])
+    return rows, counts * np.float32(posting_list.max_score) / (counts + norms.take(rows))
 
 
 def _is_dense(posting_list: PostingList, row_count: int) -> bool:

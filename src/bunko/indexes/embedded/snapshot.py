@@ -137,6 +137,9 @@ class Snapshot:
     def split_by_segment(self, rows: Sequence[int]) -> Iterator[tuple[int, npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
         """Yield the index of each segment that has some of the rows, their indexes in `rows`, and their positions."""
         row_array = np.array(rows, np.intp)
+        if len(self.views) == 1:
+            yield 0, np.arange(len(rows)), row_array
+            return
         view_indexes = np.searchsorted(self.row_offsets, row_array, side="right") - 1
         for view_index in sorted(set(view_indexes.tolist())):  # np.unique loads numpy.ma
             selected = np.flatnonzero(view_indexes == view_index)
@@ -180,7 +183,8 @@ class TopK:
         return Ranking(rows[best].tolist(), scores[best].tolist())
 
 
-_GROUP_SIZE = 32
+_GROUP_SIZE = 32  # at least
+_MAX_GROUPS = 64  # for each of the k best: hardly two of them are in one group
 _Float = TypeVar("_Float", np.float32, np.float64)
 
 
@@ -190,10 +194,10 @@ def lower_bound(scores: npt.NDArray[_Float], k: int) -> _Float:
     The k-th best of the maxima of groups is such a score, and much cheaper to find than the k-th best of all.
     """
     size = len(scores)
-    groups = size // _GROUP_SIZE
+    groups = min(size // _GROUP_SIZE, _MAX_GROUPS * k)
     if groups > 2 * k:
-        scores = scores[: groups * _GROUP_SIZE].reshape(_GROUP_SIZE, groups).max(axis=0)
-        size = groups
+        group_size = size // groups
+        scores = scores[: groups * group_size].reshape(group_size, groups).max(axis=0)
     return kth_highest(scores, k)
 
 

@@ -57,6 +57,8 @@ class ToolConfig:
         self._filled_tools: set[int] = set()
         # The last differences by tool and whether vectors matter, and what they depend on: every search asks for them.
         self._differences: dict[tuple[int, bool], tuple[tuple[object, ...], tuple[str, ...]]] = {}
+        # Tools, by id, whose index chooses only files that any index may choose: every search looks for others.
+        self._within_limits: dict[int, tuple[object, ...]] = {}
 
     # The settings
 
@@ -194,10 +196,9 @@ class ToolConfig:
         """Return the endings that a tool includes, without those that somebody else may have chosen."""
         if not self.paths.is_among_documents:
             return endings
-        accepts = FOLDER_LIMITS["scanner.file_extensions"].accepts
-        if accepts(endings) or load_own_build(self.paths).include == tool.options.include:
+        if _are_document_endings(endings) or load_own_build(self.paths).include == tool.options.include:
             return endings
-        return tuple(ending for ending in endings if accepts((ending,)))
+        return tuple(ending for ending in endings if _are_document_endings((ending,)))
 
     def chunker_settings(self, tool: Tool) -> ChunkerSettings:
         """Return how the documents of a tool are chunked."""
@@ -357,13 +358,18 @@ class ToolConfig:
 
     def _unread_notices(self, tools: Sequence[Tool]) -> list[str]:
         """Return a notice if files of an index among documents are no longer read, because it may not choose them."""
-        if not self.paths.is_among_documents:
-            return []
         for tool in tools:
-            recorded = self._recorded_scan_settings(tool)
+            key = tool.built, tool.options, tool.kind
+            if self._within_limits.get(tool.id) == key:
+                continue
+            if not self.paths.is_among_documents:
+                return []
+            recorded, endings = self._recorded_scan_settings(tool), named_endings(tool.options.include)
+            if recorded.limited(self._scan_settings) == recorded and _are_document_endings(endings):
+                self._within_limits[tool.id] = key
+                continue
             keys = recorded.differences(self._limit_scan_settings(tool, recorded))
             command = suggested_commands.rebuild_command(self.paths, tool)
-            endings = named_endings(tool.options.include)
             if unread_endings := sorted({*endings} - {*self._limit_endings(tool, endings)}):
                 keys, command = unread_endings, suggested_commands.include_command(self.paths, tool)
             if keys:
@@ -482,6 +488,10 @@ def _recordable_name(embedder: Embedder | None, *, asks_embedder: bool) -> str |
 def _recorded_plugin_suffixes(tool: Tool) -> set[str]:
     """Return the suffixes that a tool records as those of readers from other packages."""
     return {suffix for suffix in tool.built.plugin_suffixes or () if isinstance(suffix, str)}
+
+
+def _are_document_endings(endings: tuple[str, ...]) -> bool:
+    return FOLDER_LIMITS["scanner.file_extensions"].accepts(endings)
 
 
 def _is_within_limits(chunker: ChunkerSettings) -> bool:
