@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from bunko.errors import LibraryDamaged, rebuild_hint
+from bunko.errors import LibraryDamaged, LibraryTooNew, rebuild_hint
 from bunko.stores.sql.tables import TABLES, VECTOR_INDEX
 
 VERSION = 4
@@ -72,7 +72,15 @@ def create_schema(connection: sqlite3.Connection) -> None:
     )
 
 
-pass
+def check_version(connection: sqlite3.Connection, location: str) -> None:
+    """Raise an error if a newer bunko made the tables, or has changed them since this process opened the library."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > VERSION:
+        raise LibraryTooNew(
+            f"{location} was made by a newer bunko (schema {version}, this one knows {VERSION})",
+            hint="Upgrade bunko (pip install -U bunko), or name another library with --library.",
+        )
+
 
 # The last bytes of a journal that names a second journal file.
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
