@@ -34,7 +34,7 @@ SCRIPTS = tuple(map(_create_table, _REQUIRED))
 # What only some libraries have is created with its first row.
 OPTIONAL_SCRIPTS = {name: _create_table(name, if_missing="IF NOT EXISTS ") for name in TABLES if name not in _REQUIRED}
 OPTIONAL_SCRIPTS["chunks_by_vector"] = VECTOR_INDEX
-# What only libraries of older versions have: a vector for each sentence, which took eight times the room of its words.
+# What older versions had, and create again if they still run after a migration: a vector for each sentence.
 _DROPPED_SCRIPTS = ("CREATE TABLE sentences (key BLOB PRIMARY KEY, vectors BLOB NOT NULL)",)
 
 
@@ -129,15 +129,13 @@ def check_schema(path: Path, connection: sqlite3.Connection, *, is_complete: boo
 
     A library of an older version is not complete: it may lack tables and columns, but has nothing else.
     """
-    required, optional, dropped = _expected_objects()
+    required, optional = _expected_objects()
     missing = set(required)
     for *texts, sql in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
         kind, name, table = map(str, texts)
         if _is_internal(kind, name, sql):
             continue
         expected = required.get((kind, name)) or optional.get((kind, name))
-        if expected is None and not is_complete:
-            expected = dropped.get((kind, name))
         if expected is None:
             # Without its name, which assistants would read and a stranger may have chosen.
             thing = f"a {kind}" if kind in ("table", "trigger", "view") else "an index"
@@ -166,7 +164,7 @@ def _is_internal(kind: str, name: str, sql: str | None) -> bool:
 
 @lru_cache(maxsize=1)
 def _expected_objects() -> tuple[dict[tuple[str, str], _Definition], ...]:
-    """Return the definitions that a library has, that it may have, and that an older one had, by kind and name."""
+    """Return the definitions that a library has, and those that it may have, by kind and name."""
     return tuple(
         dict(
             definition
@@ -174,7 +172,7 @@ def _expected_objects() -> tuple[dict[tuple[str, str], _Definition], ...]:
             for statement in _COMMENT.sub("", script).split(";")
             if (definition := _parse_statement(statement)) is not None
         )
-        for scripts in (SCRIPTS, OPTIONAL_SCRIPTS.values(), _DROPPED_SCRIPTS)
+        for scripts in (SCRIPTS, (*OPTIONAL_SCRIPTS.values(), *_DROPPED_SCRIPTS))
     )
 
 
