@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -49,6 +50,14 @@ def test_json_says_what_was_written_checked_and_restored(run: Run, library: Path
     restored = run("restore", file, "--library", new, "--json").json()
     assert (restored["library"], restored["rows"]) == (str(new / "library.db"), written["rows"])
     assert (restored["tools"], restored["settings"]) == (["notes"], None)
+
+
+def test_in_a_folder_a_backup_is_named_by_date_and_time(run: Run, library: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    written = run("backup", folder, "--library", library, "--json").json()
+    assert [str(path) for path in folder.iterdir()] == [written["file"]]
+    assert re.fullmatch(r"bunko-\d{8}T\d{6}Z\.zip", Path(str(written["file"])).name)
 
 
 def test_a_restore_to_a_file_leaves_the_settings_of_its_folder_alone(run: Run, library: Path, tmp_path: Path) -> None:

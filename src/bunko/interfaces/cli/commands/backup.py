@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,16 +27,17 @@ if TYPE_CHECKING:
 def command(file: Path, check: bool, shared: SharedOptions) -> None:
     """Write the library to one file, as a backup.
 
-    Searches and imports go on meanwhile: the file has the state of the moment at which the command began, whether the
-    library is a file or on a server. It has all tools, documents, vectors, web pages, tokens (as digests) and logs, and
-    the settings in the library's folder without secrets. It has neither the folders that tools follow nor the index,
-    which is built again. Only you may read it; it contains all texts.
+    FILE is a new file, or a folder in which it is named by date and time. Searches and imports go on meanwhile: the
+    file has the state of the moment at which the command began, whether the library is a file or on a server. It has
+    all tools, documents, vectors, web pages, tokens (as digests) and logs, and the settings in the library's folder
+    without secrets. It has neither the folders that tools follow nor the index, which is built again. Only you may read
+    it; it contains all texts.
 
     \b
     Example:
-      bunko backup ~/backups/library-2026-11-19.zip
-      bunko backup --check ~/backups/library-2026-11-19.zip
-      bunko restore ~/backups/library-2026-11-19.zip --library ~/restored
+      bunko backup ~/backups
+      bunko backup --check ~/backups/bunko-20261119T190000Z.zip
+      bunko restore ~/backups/bunko-20261119T190000Z.zip --library ~/restored
     """
     file = file.expanduser()
     if check:
@@ -46,6 +48,8 @@ def command(file: Path, check: bool, shared: SharedOptions) -> None:
         else:
             say(f"{file} is complete. {_describe(file, backup)}")
         return
+    if file.is_dir():
+        file /= f"bunko-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip"
     located = shared.library_paths()
     with shared.open(create=False, read_only=True) as library, show_steps() as observer:
         backup, rows = write_backup(library, located, file, observer)
@@ -68,7 +72,7 @@ def restore(file: Path, shared: SharedOptions) -> None:
 
     \b
     Example:
-      bunko restore ~/backups/library-2026-11-19.zip --library ~/restored
+      bunko restore ~/backups/bunko-20261119T190000Z.zip --library ~/restored
     """
     file = file.expanduser()
     located, loaded = shared.library_paths(), shared.load_settings()
