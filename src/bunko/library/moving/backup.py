@@ -155,7 +155,7 @@ def _write_files(archive: ZipFile, files: Mapping[str, Path], observer: Observer
 
 def _settings_without_secrets(located: LibraryPaths, folder: Path) -> dict[str, Path]:
     """Return the name and a copy of the config file of a library, if it has one."""
-    config = None if located.docs_dir else find_config(located.folder)
+    config = find_config(located.folder)
     if config is None:
         return {}
     secrets = [key for key, setting in all_settings().items() if setting.secret]
