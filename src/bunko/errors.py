@@ -228,9 +228,10 @@ def moved_error(location: str, place: str) -> LibraryMoved:
 
 
 def unfinished_error(location: str) -> LibraryError:
-    """Return the error for a copy that a move has not finished."""
+    """Return the error for a copy that a move or a restore has not finished."""
     return LibraryError(
-        f"{location} is an unfinished copy of a library", hint="Run the same bunko move again: it continues."
+        f"{location} is an unfinished copy of a library",
+        hint="Run the same bunko move or bunko restore again: it continues.",
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.stores.postgres import schema
 from bunko.types.records import DatabaseServer
 from tests.http.server import ask
@@ -67,3 +68,29 @@ def test_workers_refuse_changed_tables_until_they_are_replaced(
     corpus.wait_until(lambda: "All workers are replaced" in workers.output(), "all workers are replaced")
     assert not old & set(workers.pids())
     assert [search() for _ in range(10)] == [200] * 10
+
+
+def test_an_import_that_runs_while_the_tables_change_stops_and_the_next_one_completes_it(
+    server: DatabaseServer, postgres: PostgresServer, docs: Path, tmp_path: Path
+) -> None:
+    environ, place = environment(server), ("--library", tmp_path / "library")
+    texts = {f"{number}.md": corpus.document(f"{number}") for number in range(400)}
+    corpus.write(docs, {"0.md": texts["0.md"]})
+    assert corpus.run("add", docs, "-n", "docs", *place, **environ).returncode == 0
+    corpus.write(docs, texts)
+
+    def count() -> int:
+        return int(postgres.execute(f"SELECT count(*) FROM {server.schema}.documents")[0][0])
+
+    with corpus.start("import", "-n", "docs", "--mode", "update", *place, **environ) as importer:
+        corpus.wait_until(lambda: count() > 1, "the import writes")
+        postgres.execute(f"UPDATE {server.schema}.meta SET value = '{schema.VERSION + 1}' WHERE key = 'schema'")
+        written = count()
+        _, err = importer.communicate(timeout=corpus.PATIENCE)
+    assert importer.returncode == EXIT_CODES["too-new"], err
+    assert f"was changed by another bunko (schema {schema.VERSION + 1}, this one knows {schema.VERSION})" in err
+    assert count() - written <= 100, "at most the transaction that had begun"
+    assert count() < len(texts)
+    postgres.execute(f"UPDATE {server.schema}.meta SET value = '{schema.VERSION}' WHERE key = 'schema'")
+    assert corpus.run("import", "-n", "docs", "--mode", "update", *place, **environ).returncode == 0
+    assert dict(postgres.execute(f"SELECT uri, text FROM {server.schema}.documents")) == texts

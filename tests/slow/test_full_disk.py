@@ -238,3 +238,33 @@ def test_a_limit_on_the_size_of_files_is_a_full_disk_and_needs_no_privileges(
     check_failed(failed, "disk-full", "ulimit -f", "same command again")
     assert before <= found(search(docs, data, "--no-refresh"))
     check_complete(docs, data, OLD | MUCH)
+
+
+@pytest.mark.parametrize("size", ["40k", "80k", "160k", "400k", "600k", "800k", "1000k", "1200k", "1600k"])
+def test_wherever_the_room_ends_a_backup_and_a_restore_leave_nothing_half(
+    size: str, docs: Path, disk: Path, tmp_path: Path
+) -> None:
+    corpus.write(docs, OLD | FEW)
+    assert reindex(docs, tmp_path / "data").returncode == 0
+    mounted("-o", f"remount,size={size}", disk)
+    file, whole = disk / "backup.zip", tmp_path / "whole.zip"
+    tried = corpus.run("backup", file, "--library", tmp_path / "data")
+    if tried.returncode:
+        check_failed(tried, "disk-full")
+        assert not list(disk.iterdir())
+    else:
+        assert corpus.run("backup", "--check", file).returncode == 0
+        file.unlink()
+    assert corpus.run("backup", whole, "--library", tmp_path / "data").returncode == 0
+    new = disk / "new"
+    tried = corpus.run("restore", whole, "--library", new)
+    if tried.returncode:
+        check_failed(tried, "disk-full")
+        used = corpus.run("search", "京都の寺", "--library", new)
+        check_failed(used, "library", "There is no library" if not new.exists() else str(new / "library.db"))
+        mounted("-o", f"remount,size={ENOUGH}", disk)
+        assert corpus.run("restore", whole, "--library", new).returncode == 0
+    with corpus.opened(docs, data=new) as library:
+        assert library.store.check() == ""
+        assert corpus.stored(library) == OLD | FEW
+        assert not list(new.glob(".bunko-*"))

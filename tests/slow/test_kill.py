@@ -29,7 +29,7 @@ NAMES = sorted(
         for path in Path(bunko.__file__).parent.rglob("*.py")
         for name in re.findall(r'\breach_failpoint\("([^"]+)"\)', path.read_text(encoding="utf-8"))
         # Those of other commands and of other indexes have tests of their own.
-        if not name.startswith(("migrate.", "missing.", "index.", "pack.", "reembed."))
+        if not name.startswith(("backup.", "migrate.", "missing.", "index.", "pack.", "reembed."))
     }
 )
 # More than two transactions of documents, and enough new chunks that the derived file is written again.

@@ -5,15 +5,17 @@ from __future__ import annotations
 import http.client
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from bunko.stores.sqlite import schema
 from tests.http.server import ask
 from tests.slow import corpus
 from tests.slow.serving import TOKEN
@@ -206,3 +208,26 @@ def test_workers_stay_if_new_ones_do_not_answer(workers: Workers, tmp_path: Path
     corpus.wait_until(lambda: "Worker 1 is not replaced" in workers.output(), "the new one is given up")
     assert set(workers.pids()) == pids
     assert workers.is_ready(), workers.output()
+
+
+def test_workers_refuse_tables_that_a_newer_bunko_changed_until_they_are_replaced(
+    workers: Workers, tmp_path: Path
+) -> None:
+    def change_version(version: int) -> None:
+        with closing(sqlite3.connect(tmp_path / "docs" / ".rag-index" / "library.db")) as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+
+    def search() -> int:
+        return ask(workers.port, "/api/v1/search?q=K0007", **BEARER).status
+
+    assert search() == 200
+    old = set(workers.pids())
+    change_version(schema.VERSION + 1)  # as the first process of a newer bunko does
+    assert [search() for _ in range(10)] == [503] * 10
+    corpus.wait_until(lambda: not workers.is_ready(), "what was checked before is forgotten")
+    assert set(workers.pids()) == old
+    change_version(schema.VERSION)  # what the new workers know
+    workers.process.send_signal(signal.SIGHUP)
+    corpus.wait_until(lambda: "All workers are replaced" in workers.output(), "all workers are replaced")
+    assert not old & set(workers.pids())
+    assert [search() for _ in range(10)] == [200] * 10

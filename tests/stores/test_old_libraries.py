@@ -102,6 +102,17 @@ def test_memos_of_an_old_library_keep_their_lines(number: int, copy_stored: Copy
         assert best_uri(library, "パンクの修理", tool="memos", mode="bm25") == "ChangeLog#2025-06-01-自転車の修理"
 
 
+def test_a_table_that_an_older_bunko_creates_again_after_the_migration_does_no_harm(copy_stored: CopyStored) -> None:
+    """A server of that version that was not stopped does not notice the migration."""
+    database = copy_stored(3)
+    open_at(database).close()
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE sentences (key BLOB PRIMARY KEY, vectors BLOB NOT NULL)")
+    with open_at(database) as library:
+        assert best_uri(library, "予算の会議", mode="bm25") == "会議/2025-04-10.md"
+        assert library.store.check() == ""
+
+
 def test_the_vectors_of_sentences_give_way_to_their_subwords(tmp_path: Path) -> None:
     database, notes = tmp_path / "library" / "library.db", tmp_path / "notes"
     notes.mkdir()

@@ -31,6 +31,29 @@ def test_a_library_of_a_newer_schema_is_refused_with_what_to_do(tmp_path: Path) 
     assert "pip install -U bunko" in caught.value.hint
 
 
+def test_tables_that_a_newer_bunko_changes_while_they_are_open_are_neither_read_nor_written(tmp_path: Path) -> None:
+    store = sqlite.build(tmp_path / "library.db")
+    store.tools.put(Tool("docs"))
+    connection = sqlite3.connect(tmp_path / "library.db")
+    with store.read_transaction():
+        assert store.generation() == 0
+        connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")  # as the first process of a newer bunko does
+        assert [tool.name for tool in store.tools.all()] == ["docs"], "a search ends with what it began with"
+    with pytest.raises(LibraryTooNew, match=f"newer bunko .schema {schema.VERSION + 1}"), store.read_transaction():
+        pass
+    with pytest.raises(LibraryTooNew):
+        store.tools.put(Tool("late"))
+    store.cache.log_search("京都", "docs", "2026-01-01T00:00:00", limit=10)  # it may be lost
+    assert connection.execute("SELECT name FROM tools").fetchall() == [("docs",)]
+    assert not connection.execute("SELECT name FROM sqlite_master WHERE name = 'asked'").fetchall()
+    connection.execute(f"PRAGMA user_version = {schema.VERSION}")
+    connection.close()
+    store.tools.put(Tool("later"))
+    with store.read_transaction():
+        assert len(store.tools.all()) == 2
+    store.close()
+
+
 def test_an_older_library_is_brought_up_to_date_after_a_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "library.db"
     old = sqlite.build(path)

@@ -155,6 +155,7 @@ def _file_position(uri: str) -> tuple[str, int]:
     return (file, int(name[1:])) if file and name[:1] == "L" and name[1:].isdecimal() else (uri, 0)
 
 
+INPUT_SUFFIXES = (".jsonl", ".md", ".txt")
 _MAX_LINE_CHARS = 1_000_000  # of the lines that show the format
 _PARTIAL_SUFFIX = ".partial"
 _PARTIAL_SECONDS = 3600  # an older file was left by a process that was killed

@@ -102,8 +102,8 @@ def remove_abandoned_files(folder: Path) -> None:
 class TemporaryFolder:
     """A new temporary folder; if its process is killed, the next folder of that prefix replaces it."""
 
-    def __init__(self, prefix: str) -> None:
-        parent = Path(tempfile.gettempdir())
+    def __init__(self, prefix: str, parent: Path | None = None) -> None:
+        parent = Path(tempfile.gettempdir()) if parent is None else parent
         for folder in parent.glob(f"{glob.escape(prefix)}*"):
             # A folder without the lock file is being made this moment, or is not ours; a link leads elsewhere.
             if not folder.is_symlink():

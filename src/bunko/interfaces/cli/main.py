@@ -27,6 +27,7 @@ COMMANDS = {
     "add": "Add a folder, a file or a web page, and import it.",
     "ask": "Answer a question from your documents, with sources.",
     "audit": "Show who changed the library, when, how, and with what result.",
+    "backup": "Write the library to one file, as a backup.",
     "build": "Import memos into the library, or update them.",
     "chat": "Talk about your documents, with sources.",
     "config": "Show the settings and where each comes from, or change one.",
@@ -52,6 +53,7 @@ COMMANDS = {
     "recent": "List the newest documents and memos by date.",
     "reembed": "Embed the texts of tools again with the current embedder.",
     "reindex": "Index a folder, or update its index.",
+    "restore": "Make an empty place the library of a backup.",
     "search": "Search documents in Japanese and English.",
     "serve": "Run a server for assistants, programs and browsers.",
     "slack": "Run a Slack bot that answers from the library.",
@@ -73,8 +75,10 @@ GROUPS = {
     "Library": ("status", "tool", "import", "reindex", "build", "watch", "export", "import-pack"),
     "Web and assistants": ("web", "serve", "slack", "token", "audit"),
     "Quality": ("evaluate", "judge", "tune", "sweep", "init-test-db"),
-    "Maintenance": ("config", "embedders", "models", "reembed", "index", "move", "doctor", "init", "completion"),
-}
+    "Maintenance": (
+        "config", "embedders", "models", "reembed", "index", "backup", "restore", "move", "doctor", "init", "completion"
+    ),
+}  # fmt: skip
 
 # `python -m bunko --docs-dir DIR` is `bunko serve --docs-dir DIR`, as other servers for a folder are started.
 _SERVER_OPTIONS = ("--docs-dir", "--data-dir", "--verbose", "-v")
@@ -91,6 +95,7 @@ _COMMAND_PLACES = {
     "recent": "ls:recent",
     "reembed": "import_tools:reembed",
     "reindex": "import_tools:reindex",
+    "restore": "backup:restore",
     "tags": "ls:tags",
     "ui": "serve:ui",
 }

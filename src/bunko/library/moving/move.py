@@ -90,12 +90,12 @@ class Mover:
         """Copy the library to a place, compare both, and let the settings name the new one."""
         result = MoveResult(self.plan(to))
         destination = result.plan.destination
-        with self._exclude_writers(self._store, observer):
+        with exclude_writers(self._store, observer):
             # It may be the copy of an earlier move: whatever says so afterwards is another place.
             self._store.rows.begin_use()
             with self._open_target(destination, observer) as target:
                 check_destination(self._store, destination)  # it may have changed since
-                result.rows = self._copy(target, observer)
+                result.rows = copy_library(self._store, target, observer, is_finished=False)
             # Opened again, because its id and its generation are now those of the library.
             with (
                 self._open_target(destination, observer) as target,
@@ -131,32 +131,9 @@ class Mover:
         return plan_change(self._located, self._loaded, self._config, changes, place_keys=PATH_KEYS)
 
     @contextmanager
-    def _exclude_writers(self, store: Store, observer: Observer) -> Iterator[None]:
-        """Hold the locks of imports and of crawls."""
-        with ExitStack() as locks:
-            for purpose, seconds, activity in (
-                ("web", 0.0, "collecting pages for"),
-                ("import", LOCK_WAIT_SECONDS, "writing to"),
-            ):
-                locks.enter_context(
-                    hold_lock(store.lock(purpose), wait_seconds=seconds, observer=observer, activity=activity)
-                )
-            yield
-
-    @contextmanager
     def _open_target(self, destination: Destination, observer: Observer) -> Iterator[Store]:
-        with closing(stores.build(*destination.address)) as target, self._exclude_writers(target, observer):
+        with closing(stores.build(*destination.address)) as target, exclude_writers(target, observer):
             yield target
-
-    def _copy(self, target: Store, observer: Observer) -> int:
-        """Copy and verify all rows; return how many there are."""
-        source_rows, target_rows = self._store.rows, target.rows
-        target_rows.begin_copy(self._store.id)
-        digests = copy_rows(source_rows, target_rows, observer)
-        check_digests(digests, read_digests(target_rows, observer), self._tool_names(), target.location)
-        target_rows.put_last_ids(source_rows.last_ids())
-        target_rows.put_values(source_rows.values(), {}, is_finished=False)
-        return sum(digest.rows for digest in digests.values())
 
     def _new_index_folder(self, destination: Destination) -> Path | None:
         """Return the folder of index files of the new place; None if it is the present one, whose files stay valid."""
@@ -227,10 +204,37 @@ class Mover:
                 target.put_page(table, page, is_new=False)
         target.put_last_ids(source.last_ids())
         expected, actual = (read_digests(rows, NO_OBSERVER, tables=SMALL_TABLES) for rows in (source, target))
-        check_digests(expected, actual, self._tool_names(), place)
+        check_digests(expected, actual, tool_names(self._store), place)
 
-    def _tool_names(self) -> dict[int, str]:
-        return {tool.id: tool.name for tool in self._store.tools.all()}
+
+@contextmanager
+def exclude_writers(store: Store, observer: Observer) -> Iterator[None]:
+    """Hold the locks of imports and of crawls."""
+    with ExitStack() as locks:
+        for purpose, seconds, activity in (
+            ("web", 0.0, "collecting pages for"),
+            ("import", LOCK_WAIT_SECONDS, "writing to"),
+        ):
+            locks.enter_context(
+                hold_lock(store.lock(purpose), wait_seconds=seconds, observer=observer, activity=activity)
+            )
+        yield
+
+
+def copy_library(source: Store, target: Store, observer: Observer, *, is_finished: bool) -> int:
+    """Copy and verify all rows, and return how many there are; the target can be used once it is finished."""
+    source_rows, target_rows = source.rows, target.rows
+    target_rows.begin_copy(source.id)
+    digests = copy_rows(source_rows, target_rows, observer)
+    check_digests(digests, read_digests(target_rows, observer), tool_names(source), target.location)
+    target_rows.put_last_ids(source_rows.last_ids())
+    target_rows.put_values(source_rows.values(), {}, is_finished=is_finished)
+    return sum(digest.rows for digest in digests.values())
+
+
+def tool_names(store: Store) -> dict[int, str]:
+    """Return the names of all tools, also of those that a rebuild has not finished, by their ids."""
+    return {tool.id: tool.name for tool in store.tools.all()}
 
 
 # The digest of the rows of a table that belong to a tool, by table and id of the tool, 0 if to none.

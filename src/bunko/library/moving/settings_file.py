@@ -62,9 +62,9 @@ def plan_change(
             f"{paths.folder} has other library files, to which its settings would apply too",
             hint="Move this file to a folder of its own, or name a settings file with --config.",
         )
-    if library_config := _find_config(paths.folder):
+    if library_config := find_config(paths.folder):
         return _change_file(library_config.path, changes)
-    user_config = _find_config(user_config_folder())
+    user_config = find_config(user_config_folder())
     new_file = paths.folder / CONFIG_NAMES[0]
     if user_config is None:
         return SettingsChange(new_file, edit_config(new_file, "", changes))
@@ -80,19 +80,21 @@ def plan_change(
             f"{user_config.path} applies to all your libraries, and this one has no settings file of its own",
             hint=f"Write {new_file} with what this library needs of it (bunko init shows all settings), then move.",
         )
-    text = edit_config(new_file, _read_text(user_config.path), changes)
+    text = edit_config(new_file, read_text(user_config.path), changes)
     return SettingsChange(new_file, text, copied_from=user_config.path)
 
 
-def _find_config(folder: Path) -> ConfigFile | None:
+def find_config(folder: Path) -> ConfigFile | None:
+    """Return the config file of a folder."""
     return next(iter(find_configs([folder], lambda _: False, [])), None)
 
 
 def _change_file(path: Path, changes: Mapping[str, str | None]) -> SettingsChange:
-    return SettingsChange(path, edit_config(path, _read_text(path), changes))
+    return SettingsChange(path, edit_config(path, read_text(path), changes))
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Read a config file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:

@@ -151,14 +151,10 @@ class SqliteDatabase:
                 f"{self.location} is a SQLite database, but not a bunko library",
                 hint="Name another file or folder with --database or --library.",
             )
-        if version > schema.VERSION:
-            raise LibraryTooNew(
-                f"{self.location} was made by a newer bunko (schema {version}, this one knows {schema.VERSION})",
-                hint="Upgrade bunko (pip install -U bunko), or name another library with --library.",
-            )
         if version < min(schema.MIGRATIONS):
             raise LibraryDamaged(f"{self.location} does not say which schema it has", hint=rebuild_hint(self.location))
         with self._readers.connection() as reader:
+            schema.check_version(reader, self.location)
             schema.check_schema(self.path, reader, is_complete=version == schema.VERSION)
         return version
 
@@ -228,6 +224,7 @@ class SqliteDatabase:
         with self._write_lock, translate_errors(self.path, self.location):
             try:
                 self._writer.execute("BEGIN IMMEDIATE")  # inside try: Ctrl-C may arrive right after it
+                schema.check_version(self._writer, self.location)
                 if not is_move:
                     check_writable(self._writer, self._writer.execute(SELECT_MARKS).fetchall(), self.location)
                 yield self._writer
@@ -254,6 +251,7 @@ class SqliteDatabase:
                 writer.execute("PRAGMA synchronous = NORMAL")
                 try:
                     writer.execute("BEGIN IMMEDIATE")
+                    schema.check_version(writer, self.location)
                     if table:
                         writer.ensure_table(table)
                     for statement, values in statements:
@@ -266,7 +264,7 @@ class SqliteDatabase:
                 finally:
                     writer.execute("PRAGMA synchronous = FULL")
                     writer.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
-        except LibraryBusy:
+        except (LibraryBusy, LibraryTooNew):
             return False
         finally:
             self._write_lock.release()
@@ -399,6 +397,8 @@ class ReadTransaction(Generic[C]):
         try:
             with translate_errors(self._path, self._location):
                 self._readers.begin(self)
+                if self.connection is not None:  # of the outermost block
+                    schema.check_version(self.connection, self._location)
         except BaseException:
             self._readers.end(self)
             raise

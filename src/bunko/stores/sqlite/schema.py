@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from bunko.errors import LibraryDamaged, rebuild_hint
+from bunko.errors import LibraryDamaged, LibraryTooNew, rebuild_hint
 from bunko.stores.sql.tables import TABLES, VECTOR_INDEX
 
 VERSION = 4
@@ -34,7 +34,7 @@ SCRIPTS = tuple(map(_create_table, _REQUIRED))
 # What only some libraries have is created with its first row.
 OPTIONAL_SCRIPTS = {name: _create_table(name, if_missing="IF NOT EXISTS ") for name in TABLES if name not in _REQUIRED}
 OPTIONAL_SCRIPTS["chunks_by_vector"] = VECTOR_INDEX
-# What only libraries of older versions have: a vector for each sentence, which took eight times the room of its words.
+# What older versions had, and create again if they still run after a migration: a vector for each sentence.
 _DROPPED_SCRIPTS = ("CREATE TABLE sentences (key BLOB PRIMARY KEY, vectors BLOB NOT NULL)",)
 
 
@@ -72,7 +72,15 @@ def create_schema(connection: sqlite3.Connection) -> None:
     )
 
 
-pass
+def check_version(connection: sqlite3.Connection, location: str) -> None:
+    """Raise an error if a newer bunko made the tables, or has changed them since this process opened the library."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > VERSION:
+        raise LibraryTooNew(
+            f"{location} was made by a newer bunko (schema {version}, this one knows {VERSION})",
+            hint="Upgrade bunko (pip install -U bunko), or name another library with --library.",
+        )
+
 
 # The last bytes of a journal that names a second journal file.
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -121,15 +129,13 @@ def check_schema(path: Path, connection: sqlite3.Connection, *, is_complete: boo
 
     A library of an older version is not complete: it may lack tables and columns, but has nothing else.
     """
-    required, optional, dropped = _expected_objects()
+    required, optional = _expected_objects()
     missing = set(required)
     for *texts, sql in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
         kind, name, table = map(str, texts)
         if _is_internal(kind, name, sql):
             continue
         expected = required.get((kind, name)) or optional.get((kind, name))
-        if expected is None and not is_complete:
-            expected = dropped.get((kind, name))
         if expected is None:
             # Without its name, which assistants would read and a stranger may have chosen.
             thing = f"a {kind}" if kind in ("table", "trigger", "view") else "an index"
@@ -158,7 +164,7 @@ def _is_internal(kind: str, name: str, sql: str | None) -> bool:
 
 @lru_cache(maxsize=1)
 def _expected_objects() -> tuple[dict[tuple[str, str], _Definition], ...]:
-    """Return the definitions that a library has, that it may have, and that an older one had, by kind and name."""
+    """Return the definitions that a library has, and those that it may have, by kind and name."""
     return tuple(
         dict(
             definition
@@ -166,7 +172,7 @@ def _expected_objects() -> tuple[dict[tuple[str, str], _Definition], ...]:
             for statement in _COMMENT.sub("", script).split(";")
             if (definition := _parse_statement(statement)) is not None
         )
-        for scripts in (SCRIPTS, OPTIONAL_SCRIPTS.values(), _DROPPED_SCRIPTS)
+        for scripts in (SCRIPTS, (*OPTIONAL_SCRIPTS.values(), *_DROPPED_SCRIPTS))
     )
 
 
