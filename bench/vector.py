@@ -81,8 +81,8 @@ def measure_huge(libraries: Libraries) -> dict[str, tuple[float, float]]:
         matrix = _mixed(np.array(view.views[0].segment.vectors), HUGE)
     all_codes = codes.encode(matrix)
     snapshot = _snapshot(matrix, all_codes)
-    exact = _snapshot(matrix, all_codes._replace(signs=all_codes.signs[:0]))
-    coarse, words = all_codes.coarse, all_codes.signs
+    exact = _snapshot(matrix, all_codes._replace(planes=all_codes.planes[:0]))
+    coarse = all_codes.coarse
     finders: dict[str, Callable[[Any], list[int]]] = {
         "bunko": lambda vector: list(snapshot.nearest(vector, TOP).ranking.rows),
         "bunko, all bytes": lambda vector: list(exact.nearest(vector, TOP).ranking.rows),
@@ -91,7 +91,7 @@ def measure_huge(libraries: Libraries) -> dict[str, tuple[float, float]]:
     limits: dict[str, Callable[[], object]] = {
         "simsimd's product of bytes": lambda: simsimd.cdist(coarse[:1], coarse, metric="inner"),
         "reading the bytes once": coarse.view(np.int64).max,
-        "reading the signs once": words.max,
+        "reading the bit planes once": all_codes.planes.max,
     }
     seconds = race({name: _over_all(find, vectors) for name, find in finders.items()}, rounds=3)
     micros = {name: value / len(vectors) * 1e6 for name, value in seconds.items()}
@@ -111,7 +111,7 @@ def _snapshot(matrix: Any, matrix_codes: codes.Codes) -> EmbeddedView:
     """Return an index of vectors alone."""
     ids, nothing = np.arange(len(matrix)), postings.build([])
     lengths = np.ones(len(matrix), np.int32)
-    no_sentences = sentences.no_sentences(len(matrix), matrix.shape[1])
+    no_sentences = sentences.no_sentences(len(matrix))
     parts = (ids, ids, ids.astype(np.uint64), lengths, nothing, nothing, matrix, matrix_codes, no_sentences)
     return EmbeddedView([SegmentView(Segment(*parts, {}))], 1)
 
