@@ -131,13 +131,17 @@ class EmbeddedView(Snapshot):
         found: list[SentenceSubwords | str | None] = [None] * len(rows)
         old: dict[int, int] = {}  # chunk ids and places
         with self._reading:
-            for place, (view_index, position) in enumerate(map(self.locate, rows)):
+            for view_index, selected, positions in self.split_by_segment(rows):
                 segment = self.views[view_index].segment
-                start, end = segment.sentences.starts[position : position + 2]
-                if end > start:
-                    found[place] = segment.sentences.subwords[start:end]
-                elif segment.vectors[position].any():
-                    old[segment.chunk_ids.item(position)] = place
+                starts, subwords = segment.sentences
+                ends = starts[positions + 1].tolist()
+                for place, position, start, end in zip(
+                    selected.tolist(), positions.tolist(), starts[positions].tolist(), ends, strict=True
+                ):
+                    if end > start:
+                        found[place] = subwords[start:end]
+                    elif segment.vectors[position].any():
+                        old[segment.chunk_ids.item(position)] = place
         if old and self._store is not None:
             for chunk in self._store.changes.chunk_sentences(list(old)):
                 found[old[chunk.chunk_id]] = chunk.sentences
