@@ -164,6 +164,20 @@ def test_the_recall_of_bit_planes_is_measured_with_the_vectors_of_rows(monkeypat
     assert 30 <= found < 290
 
 
+def test_rows_that_came_and_went_since_the_file_was_written_count_beside_bit_planes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    vectors, added = topics(12_000), topics(400)[300:]
+    monkeypatch.setattr(codes, "PLANE_ROWS", 1000)
+    _, approximate = exact_and_coded(vectors)
+    is_removed = np.arange(12_000) % 5 == 0
+    state = Snapshot([approximate.views[0].without_rows(is_removed), SegmentView(built(added))], 2)
+    for number in range(0, 100, 5):
+        assert nearest(state, added[number], 1, masks=state.masks(None)).ranking.rows == [12_000 + number]
+        rows = np.array(nearest(state, vectors[number], 10, masks=state.masks(None)).ranking.rows)
+        assert not is_removed[rows[rows < 12_000]].any()
+
+
 def test_a_filter_that_allows_few_rows_is_answered_exactly_beside_bit_planes(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = unit(12_000)  # of which bit planes alone say little
     monkeypatch.setattr(codes, "PLANE_ROWS", 1000)
