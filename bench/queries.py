@@ -44,6 +44,26 @@ _WORDINGS = {
     ),
 }
 
+# Questions that are near none of the generated pages.
+SOMETHING_ELSE = (
+    "who composed the opera about a barber in Seville",
+    "how deep do whales dive for squid",
+    "rules of offside in football",
+    "why did the Roman republic end",
+    "symptoms of a vitamin D deficiency",
+    "how to prune an apple tree in winter",
+    "what is the capital of Mongolia",
+    "price of a second-hand bicycle",
+    "赤ちゃんの夜泣きはいつまで続きますか",
+    "将棋で穴熊囲いを崩す方法",
+    "江戸時代の参勤交代の費用",
+    "冬に咲く花の種類",
+    "確定申告で医療費控除を受けるには",
+    "富士山が最後に噴火した年",
+    "猫が毛玉を吐くとき",
+    "ワインと日本酒の違い",
+)
+
 
 def worded_questions() -> dict[str, tuple[tuple[str, ...], str]]:
     """Return questions, each with three other wordings and a passage; together they are five times as long."""

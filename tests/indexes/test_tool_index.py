@@ -13,7 +13,7 @@ import pytest
 
 from bunko.embedders import hashing
 from bunko.embedders.embed import vector_keys
-from bunko.indexes.embedded import codes
+from bunko.indexes.embedded import codes, segment
 from bunko.indexes.embedded import tool_index as live_module
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.search.hits import find_hits
@@ -73,7 +73,7 @@ def test_what_came_after_the_file_is_replayed_and_what_went_is_gone(store: Sqlit
         lambda data: data[:100] + b"\xff" * 50 + data[150:],
         lambda data: data[:-2000] + b"\xff" * 1000 + data[-1000:],
         lambda data: data + b"more",
-        lambda data: data.replace(b'"format": 4', b'"format": 9'),
+        lambda data: data.replace(f'"format": {segment.FORMAT}'.encode(), b'"format": 9'),
     ],
     ids=["empty", "cut off", "no magic", "header", "content", "too long", "other version"],
 )

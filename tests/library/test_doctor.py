@@ -86,7 +86,7 @@ def test_a_vanished_folder_and_a_tool_without_documents_are_warnings_that_name_t
 def test_the_share_of_nearest_chunks_that_vectors_find_in_a_large_library_is_reported(
     docs: Path, open_docs: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("BYTE_ROWS", "SIGN_ROWS"):
+    for name in ("BYTE_ROWS", "PLANE_ROWS"):
         monkeypatch.setattr(codes, name, 50)
     for number in range(120):
         (docs / f"{number}.md").write_text(

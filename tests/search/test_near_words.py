@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bunko.errors import LibraryDamaged
@@ -98,7 +100,18 @@ def test_a_library_from_before_subwords_were_kept_ranks_the_same(library: Librar
             assert {type(text) for text in view.sentences(view.rows())} == {str}
 
 
-def test_impossible_sentences_are_the_damage_of_an_index(library: Library) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda packed: packed[:-1],
+        lambda packed: packed[:0],
+        lambda packed: np.concatenate([packed[:1] * 0, packed[1:]]),
+        lambda packed: np.concatenate([packed[:1] + len(packed), packed[1:]]),
+        lambda packed: np.concatenate([packed[:1], packed[1:2] * 0, packed[2:]]),
+    ],
+    ids=["cut off", "empty", "no sentence", "too many sentences", "an empty sentence"],
+)
+def test_impossible_sentences_are_the_damage_of_an_index(library: Library, damage: Callable[[Any], Any]) -> None:
     library.reindex()
     with library.store.read_transaction():
         view = library.index_view([tool.id for tool in library.tools()])
@@ -110,7 +123,7 @@ def test_impossible_sentences_are_the_damage_of_an_index(library: Library) -> No
 
         class Damaged:
             def sentences(self, _: object) -> list[Any]:
-                return [one[:-1] if one is not None and not isinstance(one, str) else one for one in sound]
+                return [damage(one) if one is not None and not isinstance(one, str) else one for one in sound]
 
         with pytest.raises(DamagedIndex, match="do not fit together"):
             read_closely(Damaged(), embedder, "a", vector, rows)  # type: ignore[arg-type]

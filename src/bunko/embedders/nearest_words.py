@@ -52,63 +52,63 @@ class QueryWords(NamedTuple):
         return cls(ids[kept], rows[kept] / np.sqrt(squares[kept])[:, None], weights[kept], trust)
 
 
-def compare(
-    table: npt.NDArray[np.int8],
-    scales: npt.NDArray[np.float32],
-    row_lengths: npt.NDArray[np.float32],
-    words: QueryWords,
-    vector: npt.NDArray[np.float32],
-    texts: Sequence[SentenceSubwords],
-) -> list[SentenceMatch]:
-    """Return for each text its sentence nearest to the vector of a query, and how near the best one's words are.
+class Table(NamedTuple):
+    """The vectors of all subwords."""
 
-    `row_lengths` are those of the table's rows, 0 where they are not known: they are computed once.
-    """
-    counts, sizes, lengths, tokens = unpack_sentences(texts)
-    sentence_counts = np.array(counts)
-    if not (sentence_counts.all() and sizes.all() and int(sizes.sum(dtype=np.intp)) == len(tokens)):
-        raise DamagedIndex("The index file has arrays that do not fit together")
+    rows: npt.NDArray[np.int8]
+    scales: npt.NDArray[np.float32]
+    lengths: npt.NDArray[np.float32]  # of rows; 0 until one is compared for the first time
+
+    def lengths_of(self, subwords: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
+        """Return the lengths of the rows of subwords."""
+        unknown = subwords[self.lengths[subwords] == 0]
+        if len(unknown):
+            rows = self.rows[unknown].astype(np.float32)
+            self.lengths[unknown] = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), 1e-9)
+        return self.lengths[subwords]
+
+    def products(self, queries: Vectors, subwords: npt.NDArray[np.intp]) -> Vectors:
+        """Return the products of queries with the rows of subwords, of as many at a time as fit the cache."""
+        step = max(_MAX_PRODUCT // queries.size, 1)
+        products = np.empty((len(queries), len(subwords)), np.float32)
+        small, rows = (np.empty((step, self.rows.shape[1]), dtype) for dtype in (np.int8, np.float32))
+        for start in range(0, len(subwords), step):
+            block = subwords[start : start + step]
+            size = len(block)
+            rows[:size] = np.take(self.rows, block, axis=0, out=small[:size], mode="clip")
+            np.matmul(queries, rows[:size].T, out=products[:, start : start + size])
+        return products
+
+
+def compare(
+    table: Table, words: QueryWords, vector: npt.NDArray[np.float32], texts: Sequence[SentenceSubwords]
+) -> list[SentenceMatch]:
+    """Return for each text its sentence nearest to the vector of a query, and how near the best one's words are."""
+    try:
+        sentence_counts, sizes, lengths, tokens = unpack_sentences(texts)
+    except ValueError as error:
+        raise DamagedIndex(f"The index file has arrays that do not fit together: {error}") from error
     # Of wrong numbers in a damaged file, a text is as near as they say.
-    tokens = np.minimum(tokens, len(table) - 1).astype(np.intp)  # else each use converts them
+    tokens = np.minimum(tokens, len(table.rows) - 1).astype(np.intp)
     lengths = np.where(lengths > 0, lengths, np.inf)
     starts = np.cumsum(sizes, dtype=np.intp) - sizes  # of sentences among tokens
     firsts = np.cumsum(sentence_counts) - sentence_counts  # of texts among sentences
     # Each subword of all texts is compared once, and its cosines are looked up.
-    is_present, column = np.zeros(len(table), np.bool_), np.empty(len(table), np.intp)
+    is_present = np.zeros(len(table.rows), np.bool_)
     is_present[tokens] = True
     distinct = is_present.nonzero()[0]
+    column = np.empty(len(table.rows), np.intp)
     column[distinct] = np.arange(len(distinct))
     columns = column.take(tokens)
-    rows = table.take(distinct, axis=0).astype(np.float32)
-    queries = np.vstack([words.units, vector[None]])
-    step = max(_MAX_PRODUCT // queries.size, 1)
-    products = np.empty((len(queries), len(rows)), np.float32)
-    for start in range(0, len(rows), step):
-        np.matmul(queries, rows[start : start + step].T, out=products[:, start : start + step])
-    dots = products[-1] * scales[distinct]
-    cosines = np.add.reduceat(dots.take(columns), starts) / lengths
+    products = table.products(np.vstack([words.units, vector[None]]), distinct)
+    dots = (products[-1] * table.scales[distinct]).take(columns)
+    cosines = np.add.reduceat(dots, starts) / lengths
     best = np.maximum.reduceat(cosines, firsts)
     # The first of equal ones, so that the answer does not depend on how texts are compared together.
     hits = np.flatnonzero(cosines == best.repeat(sentence_counts))
     positions = hits[np.searchsorted(hits, firsts)] - firsts
-    nearness = [0.0] * len(texts)
-    if len(words.units):
-        products = products[:-1] / _known_lengths(row_lengths, distinct, rows)
-        nearness = _nearness(products, words, columns, starts, firsts, sentence_counts)
+    nearness = _nearness(products[:-1] / table.lengths_of(distinct), words, columns, starts, firsts, sentence_counts)
     return list(map(SentenceMatch, np.minimum(best.round(6), 1).tolist(), positions.tolist(), nearness))
-
-
-def _known_lengths(
-    row_lengths: npt.NDArray[np.float32], distinct: npt.NDArray[np.intp], rows: Vectors
-) -> npt.NDArray[np.float32]:
-    """Return the lengths of some rows of the table, computing those that are not known."""
-    lengths = row_lengths[distinct]
-    unknown = (lengths == 0).nonzero()[0]
-    if len(unknown):
-        new_rows = rows[unknown]
-        lengths[unknown] = np.maximum(np.sqrt(np.einsum("ij,ij->i", new_rows, new_rows)), 1e-9)
-        row_lengths[distinct] = lengths
-    return lengths
 
 
 def _nearness(
@@ -120,6 +120,8 @@ def _nearness(
     counts: npt.NDArray[np.intp],
 ) -> list[float]:
     """Return for each text the weighted sum of the query's best cosines, in the sentence where it is highest."""
+    if not len(cosines):
+        return [0.0] * len(firsts)
     best = np.maximum.reduceat(cosines.take(columns, axis=1), starts, axis=1)
     # The first sentence has the title, which all others are about too.
     best = np.maximum(best, best[:, firsts].repeat(counts, axis=1))
@@ -128,14 +130,13 @@ def _nearness(
     return nearness
 
 
-def near_pairs(table: npt.NDArray[np.int8], words: QueryWords, text: SentenceSubwords) -> list[tuple[int, int, float]]:
+def near_pairs(table: Table, words: QueryWords, text: SentenceSubwords) -> list[tuple[int, int, float]]:
     """Return the subwords of a query with their near ones in the sentence that counts, without the same ones."""
     if not len(words.ids):
         return []
     [count], sizes, _, subwords = unpack_sentences([text])
     tokens, sentences = subwords.astype(np.intp), np.repeat(np.arange(count), sizes)
-    rows = table[tokens].astype(np.float32)
-    cosines = words.units @ (rows / np.maximum(np.linalg.norm(rows, axis=1), 1e-9)[:, None]).T
+    cosines = table.products(words.units, tokens) / table.lengths_of(tokens)
     scores = [_best_in(cosines, words, (sentences == number) | (sentences == 0)) for number in range(count)]
     in_reach = (sentences == int(np.argmax(scores))) | (sentences == 0)
     places = np.where(in_reach, cosines, -1.0).argmax(axis=1)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.embedders.nearest_words import QueryWords, compare, near_pairs
+from bunko.embedders.nearest_words import QueryWords, Table, compare, near_pairs
 from bunko.errors import EmbedderError
 from bunko.runtime import array_file
 from bunko.runtime.package_errors import package_errors
@@ -59,7 +59,7 @@ class Static:
         arrays, stamp = _load_table(table)
         self._rows = arrays["rows"][:, :size]
         self._scales = np.ldexp(np.float32(1), arrays["shifts"])
-        self._row_lengths = np.zeros(len(self._rows), np.float32)  # computed where they are needed
+        self._compared = Table(self._rows, self._scales, np.zeros(len(self._rows), np.float32))
         self.label = f"static:{stamp['name']}"
         self.name = f"{self.label}:{size}"
         self.size = size
@@ -112,11 +112,11 @@ class Static:
         split = iter(self.embed_sentences(unsplit)[1])
         packed = [next(split) if isinstance(text, str) else text for text in texts]
         words = self._query_words(query)
-        return compare(self._rows, self._scales, self._row_lengths, words, vector, packed), words.trust
+        return compare(self._compared, words, vector, packed), words.trust
 
     def near_words(self, query: str, text: str) -> list[NearWord]:
         """Return the words of a query that have other, near ones in the sentence of a text that counts for it."""
-        pairs = near_pairs(self._rows, self._query_words(query), self.embed_sentences([text])[1][0])
+        pairs = near_pairs(self._compared, self._query_words(query), self.embed_sentences([text])[1][0])
         piece = load_tokenizer().id_to_piece
         return [NearWord(piece(word).lstrip("▁"), piece(near).lstrip("▁"), cosine) for word, near, cosine in pairs]
 

@@ -37,10 +37,24 @@ def decode_sentences(data: bytes) -> SentenceSubwords:
 
 def unpack_sentences(
     texts: Sequence[SentenceSubwords],
-) -> tuple[list[int], npt.NDArray[np.uint16], npt.NDArray[np.float32], npt.NDArray[np.uint16]]:
-    """Return how many sentences each text has, how many subwords each sentence has and its length, and the subwords."""
-    counts = [text.item(0) for text in texts]
-    pairs = list(zip(texts, counts, strict=True))
-    sizes = np.concatenate([text[1 : 1 + count] for text, count in pairs])
-    lengths = np.concatenate([text[1 + count : 1 + 2 * count] for text, count in pairs]).view(np.float16) * _LENGTH_UNIT
-    return counts, sizes, lengths, np.concatenate([text[1 + 2 * count :] for text, count in pairs])
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.uint16], npt.NDArray[np.float32], npt.NDArray[np.uint16]]:
+    """Return how many sentences each text has, how many subwords each sentence has and its length, and the subwords.
+
+    Raise `ValueError` if the parts of the texts do not fit together.
+    """
+    packed, text_sizes = np.concatenate(texts), np.array([len(text) for text in texts])
+    begins = np.cumsum(text_sizes) - text_sizes
+    counts = packed[begins].astype(np.intp) if text_sizes.all() else np.zeros_like(begins)
+    if not counts.all() or (1 + 2 * counts > text_sizes).any():
+        raise ValueError("a text has fewer sentences than it says, or none")
+    is_subword = np.ones(len(packed), np.bool_)
+    is_subword[begins] = False
+    places = np.repeat(begins + 1 - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+    is_subword[places] = False
+    sizes = packed[places]
+    places += np.repeat(counts, counts)
+    is_subword[places] = False
+    subwords = packed[is_subword]
+    if not sizes.all() or int(sizes.sum(dtype=np.intp)) != len(subwords):
+        raise ValueError("sentences have other sizes than their text says")
+    return counts, sizes, packed[places].view(np.float16) * _LENGTH_UNIT, subwords

@@ -1,7 +1,8 @@
 """Quantize the vectors of a large segment to codes that are faster to scan, and keep moments that save a scan.
 
 Bytes (int8 scalar quantization), a quarter of the size of the vectors, bound the cosine of every row, so that few rows
-need their vectors. Signs (binary quantization), a thirty-second of the size, only estimate which rows are near.
+need their vectors. Bit planes (scalar quantization to two bits), a sixteenth of the size, only estimate which rows are
+near.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bunko.indexes.embedded import bit_planes
 from bunko.indexes.moments import Moments
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 
 # From this size on, a scan of bytes is faster than one of floats; a batch of an import is smaller.
 BYTE_ROWS = 5_000
-# From this size on, the bytes no longer fit the CPU cache, and a scan of signs is faster.
-SIGN_ROWS = 200_000
+# From this size on, the bytes no longer fit the CPU cache, and sums of bit planes are faster.
+PLANE_ROWS = 200_000
 
 
 class Codes(NamedTuple):
@@ -31,7 +33,7 @@ class Codes(NamedTuple):
     coarse: npt.NDArray[np.int8]  # the bytes: each vector divided by its scale and rounded
     scales: npt.NDArray[np.float32]
     max_norm: npt.NDArray[np.float32]  # of the longest vector
-    signs: npt.NDArray[np.uint64]  # of the vectors less their mean: one row per 64 dimensions, one column per vector
+    planes: npt.NDArray[np.uint64]  # two bits of each dimension: one row per bit, one column per 64 vectors
     total: npt.NDArray[np.float64]  # the moments of the vectors
     products: npt.NDArray[np.float64]
 
@@ -39,9 +41,13 @@ class Codes(NamedTuple):
         """Return the moments of all vectors."""
         return Moments(len(self.scales), self.total, self.products)
 
+    def deviations(self) -> npt.NDArray[np.float32]:
+        """Return the standard deviation of the values in each dimension."""
+        return _deviations(self.moments())
+
 
 DTYPES = {"coarse": np.int8, "scales": np.float32, "max_norm": np.float32}
-DTYPES |= {"signs": np.uint64, "total": np.float64, "products": np.float64}
+DTYPES |= {"planes": np.uint64, "total": np.float64, "products": np.float64}
 
 
 def no_codes(dimension: int) -> Codes:
@@ -50,7 +56,7 @@ def no_codes(dimension: int) -> Codes:
         coarse=np.empty((0, dimension), np.int8),
         scales=np.empty(0, np.float32),
         max_norm=np.empty(0, np.float32),
-        signs=np.empty((0, 0), np.uint64),
+        planes=np.empty((0, 0), np.uint64),
         total=np.empty(0),
         products=np.empty((0, 0)),
     )
@@ -78,20 +84,21 @@ def encode_without_bytes(
         return no_codes(dimension)
     scales, max_squared_norm = np.empty(row_count, np.float32), 0.0
     mean = (moments.total / row_count).astype(np.float32)
-    signs = np.zeros((-(-dimension // 64) if row_count >= SIGN_ROWS else 0, row_count), np.uint64)
+    deviations = _deviations(moments)
+    planes = bit_planes.empty_planes(row_count, dimension) if row_count >= PLANE_ROWS else np.empty((0, 0), np.uint64)
     start = 0
     for batch in batches():
         rows = slice(start, start + len(batch))
         scales[rows] = np.maximum(np.abs(batch).max(axis=1), np.finfo(np.float32).tiny) / 127
         max_squared_norm = max(max_squared_norm, float(np.einsum("ij,ij->i", batch, batch).max(initial=0.0)))
-        if len(signs):
-            signs[:, rows] = pack_signs(batch - mean).T
+        if len(planes):
+            bit_planes.write_rows(planes, start, batch, mean, deviations)
         start += len(batch)
     return Codes(
         coarse=np.empty((0, dimension), np.int8),
         scales=scales,
         max_norm=np.array([sqrt(max_squared_norm)], np.float32),
-        signs=signs if len(signs) else np.empty((0, 0), np.uint64),
+        planes=planes,
         total=moments.total,
         products=moments.products,
     )
@@ -111,11 +118,11 @@ def _batches(vectors: Vectors, size: int = 8192) -> Iterator[Vectors]:
         yield vectors[start : start + size]
 
 
-def pack_signs(vectors: Vectors) -> npt.NDArray[np.uint64]:
-    """Return the signs of vectors, 64 in each word."""
-    bits = np.zeros((len(vectors), -(-vectors.shape[1] // 64) * 64), np.bool_)
-    np.greater(vectors, 0, out=bits[:, : vectors.shape[1]])
-    return np.packbits(bits, axis=1).view(np.uint64)
+def _deviations(moments: Moments) -> npt.NDArray[np.float32]:
+    mean = moments.total / moments.count
+    variance = moments.products.diagonal() / moments.count - mean * mean
+    deviations: npt.NDArray[np.float32] = np.sqrt(np.maximum(variance, 0)).astype(np.float32)
+    return deviations
 
 
 def fit_shape(codes: Codes, shape: tuple[int, ...]) -> bool:
@@ -127,7 +134,7 @@ def fit_shape(codes: Codes, shape: tuple[int, ...]) -> bool:
         codes.coarse.shape == shape
         and codes.scales.shape == (row_count,)
         and codes.max_norm.shape == (1,)
-        and codes.signs.shape in ((-(-dimension // 64), row_count), (0, 0))
+        and codes.planes.shape in ((2 * dimension, -(-row_count // 64)), (0, 0))
         and codes.total.shape == (dimension,)
         and codes.products.shape == (dimension, dimension)
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "DamagedArrayFile", "Segment", "build", "load", "merge", "merge_into"]
 
-FORMAT = 4
+FORMAT = 5
 _BATCH_ROWS = 8192
 _DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(dtype)

@@ -43,10 +43,10 @@ class SegmentView:
         )
         return SegmentView(empty, self.alive)
 
-    def without_signs(self) -> SegmentView:
-        """Return the same rows without the signs of their vectors, so that all of them are compared."""
+    def without_planes(self) -> SegmentView:
+        """Return the same rows without the bit planes of their vectors, so that all of them are compared."""
         codes = self.segment.codes
-        return SegmentView(replace(self.segment, codes=codes._replace(signs=codes.signs[:0])), self.alive)
+        return SegmentView(replace(self.segment, codes=codes._replace(planes=codes.planes[:0])), self.alive)
 
     def without_rows(self, is_removed: npt.NDArray[np.bool_]) -> SegmentView:
         """Return the same segment after these rows were removed."""

@@ -68,13 +68,13 @@ def nearest(
 def sampled_recall(snapshot: Snapshot, k: int, sample_count: int) -> tuple[int, int] | None:
     """Search with vectors of some rows, and return how many of their k nearest rows were found, and of how many.
 
-    None if `nearest` is exact, because no segment is large enough to have signs.
+    None if `nearest` is exact, because no segment is large enough to have bit planes.
     """
-    large_views = [view for view in snapshot.views if len(view.segment.codes.signs)]
+    large_views = [view for view in snapshot.views if len(view.segment.codes.planes)]
     if not large_views:
         return None
     found, total = 0, 0
-    exact = Snapshot([view.without_signs() for view in snapshot.views], snapshot.generation)
+    exact = Snapshot([view.without_planes() for view in snapshot.views], snapshot.generation)
     masks = snapshot.masks(None)
     for view in large_views:
         alive_rows = view.alive_rows()
