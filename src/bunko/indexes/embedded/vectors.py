@@ -1,6 +1,9 @@
 """Find the rows with the highest cosine: by a scan of vectors, in large segments by one of their codes.
 
 The mean and spread of all cosines are returned too: a cosine alone says little, but much in relation to all others.
+
+`np.vecdot` takes a row by itself, so that equal rows have equal products. The product of a whole matrix, which BLAS
+computes, is hardly faster in one thread, and wakes others that wait for each other if a program has not limited them.
 """
 
 from __future__ import annotations
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
 
     from bunko.types import Vectors
 
-_BLAS_ROWS = 8
 # Copying a row costs as much as comparing this many.
 _GATHER_COST = 4
 _SAME_COSINE = 1e-6
@@ -46,7 +48,7 @@ def nearest(
         if segment.vectors.shape[1] != len(vector):  # it has none, or none of this embedder
             continue
         if not len(segment.codes.scales):
-            scores = segment.vectors @ vector
+            scores = np.vecdot(segment.vectors, vector)
             alive_scores = scores if view.alive is None else scores[view.alive]
             row_count += len(alive_scores)
             total += float(alive_scores.sum(dtype=np.float64))
@@ -97,12 +99,12 @@ def cosines(snapshot: Snapshot, vector: npt.NDArray[np.float32], rows: Sequence[
         vectors = snapshot.views[0].segment.vectors
         if vectors.shape[1] != len(vector):
             return [0.0] * len(rows)
-        return _finite(vectors[np.array(rows, np.intp)] @ vector)
+        return _finite(np.vecdot(vectors[np.array(rows, np.intp)], vector))
     scores = np.zeros(len(rows), np.float32)
     for view_index, selected, positions in snapshot.split_by_segment(rows):
         vectors = snapshot.views[view_index].segment.vectors
         if vectors.shape[1] == len(vector):
-            scores[selected] = vectors[positions] @ vector
+            scores[selected] = np.vecdot(vectors[positions], vector)
     return _finite(scores)
 
 
@@ -117,9 +119,7 @@ def _products(vectors: Vectors, rows: npt.NDArray[np.intp], vector: npt.NDArray[
     """Return the products of rows with a vector."""
     products: npt.NDArray[np.float32]
     if len(rows) * _GATHER_COST > len(vectors):  # as with many equal texts, or a query that is near nothing
-        products = vectors @ vector
-        return products[rows]
-    # BLAS sums the last rows of a matrix in another order: some rows more, and equal rows have equal products.
-    padded = np.concatenate([rows, np.zeros(-len(rows) % _BLAS_ROWS, rows.dtype)])
-    products = vectors[padded] @ vector
-    return products[: len(rows)]
+        products = np.vecdot(vectors, vector)[rows]
+    else:
+        products = np.vecdot(vectors[rows], vector)
+    return products
