@@ -123,6 +123,18 @@ def test_behind_a_proxy_with_tls_the_cookies_are_only_for_https(tmp_path: Path, 
         assert metadata["resource"] == "https://bunko.example.com/mcp"
 
 
+def test_any_worker_ends_what_another_began(tmp_path: Path, provider: Provider) -> None:
+    public, host = settings(provider, url="https://bunko.example.com"), {"Host": "bunko.example.com"}
+    with serve_site(tmp_path / "a", sign_in=public) as first, serve_site(tmp_path / "b", sign_in=public) as second:
+        begun = first.ask("/login/start?next=/map", **host)
+        at_provider = urlsplit(begun.headers["Location"])
+        location = ask(at_provider.port or 0, f"{at_provider.path}?{at_provider.query}").headers["Location"]
+        path = location.removeprefix("https://bunko.example.com")
+        ended = second.ask(path, Cookie=f"bunko_sign_in={cookies_of(begun)['bunko_sign_in']}", **host)
+        assert (ended.status, ended.headers["Location"]) == (303, "/map")
+        assert first.ask("/", Cookie=session_of(ended), **host).status == 200
+
+
 def test_the_form_offers_the_provider_beside_a_token(site: Site) -> None:
     page = site.ask("/?q=a%26b", Accept="text/html")
     assert page.status == 401

@@ -56,24 +56,22 @@ class SignIn:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        scope, method = request.scope, request.method
-        if method == "GET" and scope["path"] == LOGIN_PATH:
+        scope, method, path = request.scope, request.method, request.scope["path"]
+        if method == "GET" and path == LOGIN_PATH:
             return await self._redeem_link(request)
-        if method == "GET" and self._users is not None and scope["path"] == START_PATH:
+        if method == "GET" and self._users is not None and path == START_PATH:
             return await self._start_attempt(request, self._users)
-        if method == "GET" and self._users is not None and scope["path"] == CALLBACK_PATH:
+        if method == "GET" and self._users is not None and path == CALLBACK_PATH:
             return await self._end_attempt(request, self._users)
-        if method != "POST":
-            allowed = {LOGIN_PATH: "GET, POST", LOGOUT_PATH: "POST"}.get(scope["path"], "GET")
+        if method != "POST" or path not in (LOGIN_PATH, LOGOUT_PATH):
+            allowed = {LOGIN_PATH: "GET, POST", LOGOUT_PATH: "POST"}.get(path, "GET")
             return refuse(scope, 405, "method", f"{method} is not allowed here", f"Use {allowed}.", {"Allow": allowed})
-        if scope["path"] in (START_PATH, CALLBACK_PATH):
-            return refuse(scope, 405, "method", "POST is not allowed here", "Use GET.", {"Allow": "GET"})
         # Otherwise a page of another server on this machine could sign a user in under its own name, or out.
         if not is_same_origin(scope):
             return refuse(
                 scope, 403, "wrong_origin", "This form must come from a page of this server", "Reload the page."
             )
-        if scope["path"] == LOGOUT_PATH:
+        if path == LOGOUT_PATH:
             response = RedirectResponse(LOGIN_PATH, 303)
             set_session(scope, response, "")
             return response

@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
@@ -59,7 +59,7 @@ class SignedInUser:
 class IdentityProvider:
     """What the settings and the provider itself say of it; it never gets a token or a secret of bunko."""
 
-    def __init__(self, settings: SignInSection, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: SignInSection) -> None:
         """Raise SettingsError for settings by which nobody could sign in; nothing is sent yet."""
         for module, package in (("joserfc", "joserfc"), ("authlib", "Authlib")):
             if missing_package_message(module, package, "sign-in"):
@@ -74,7 +74,7 @@ class IdentityProvider:
             raise SettingsError(f"sign_in.client_secret cannot be sent: {problem}", hint="Check the secret.")
         self.resource, self.host = f"{self.url}/mcp", urlsplit(self.url).hostname or ""
         self.scopes, self.client_id = settings.scopes, settings.client_id or ""
-        self._settings, self._clock = settings, clock
+        self._settings = settings
         self._audiences = settings.audience or (self.resource,)
         self._read = [_parse_entry("sign_in.read", entry) for entry in settings.read]
         self._write = [_parse_entry("sign_in.write", entry) for entry in settings.write]
@@ -149,13 +149,13 @@ class IdentityProvider:
     def is_read_due(self, *, has_unknown_key: bool = False) -> bool:
         """Return whether to ask the provider again, which tokens with unknown keys cannot cause too often."""
         seconds = RETRY_SECONDS if has_unknown_key or self.problem else KEY_SECONDS
-        return self._clock() - self._asked_at >= seconds
+        return time.monotonic() - self._asked_at >= seconds
 
     def read_if_due(self, *, has_unknown_key: bool = False) -> None:
         """Ask the provider again if it is time; if it does not answer, its known keys go on being used."""
         if not self.is_read_due(has_unknown_key=has_unknown_key):
             return
-        self._asked_at = self._clock()
+        self._asked_at = time.monotonic()
         try:
             self.read()
         except BunkoError as error:
@@ -180,14 +180,14 @@ class IdentityProvider:
 
     def _decode(self, token: str, audiences: Sequence[str]) -> Token | None:
         """Return what a token says if its signature, issuer, audience and times are right, None for an unknown key."""
+        if len(token) > MAX_TOKEN_CHARS:
+            raise TokenRefused("it is too long")
+        if self._keys is None:  # and the packages are not imported yet: a thread does that as it reads them
+            return None
         from joserfc import jwt
         from joserfc.errors import InvalidKeyIdError, JoseError
         from joserfc.jws import JWSRegistry
 
-        if len(token) > MAX_TOKEN_CHARS:
-            raise TokenRefused("it is too long")
-        if self._keys is None:
-            return None
         registry = JWSRegistry(algorithms=_ALGORITHMS, strict_check_header=False)
         required = jwt.JWTClaimsRegistry(
             leeway=LEEWAY_SECONDS, iss={"essential": True, "value": self.issuer},
