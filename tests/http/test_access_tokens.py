@@ -450,15 +450,15 @@ def test_a_stream_of_changes_ends_with_its_token(
     site: Site, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authorization, "LISTEN_SECONDS", 0.05)
-    monkeypatch.setattr(identity_provider, "LEEWAY_SECONDS", 0)
-    token = provider.token(audience(site), exp=int(time.time()) + 2)
+    token = provider.token(audience(site))
     session = initialize(site, token).headers["Mcp-Session-Id"]
     connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=PATIENCE)
     headers = {"Accept": "text/event-stream", "Authorization": f"Bearer {token}", "Mcp-Session-Id": session}
     connection.request("GET", "/mcp", headers=headers)
     response = connection.getresponse()
     assert response.status == 200
-    response.read()  # to its end
+    monkeypatch.setattr(identity_provider, "LEEWAY_SECONDS", -HOUR)  # its end has come
+    response.read()  # to the end of the stream
     connection.close()
 
 

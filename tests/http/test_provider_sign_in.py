@@ -297,6 +297,13 @@ def test_whoever_has_no_rights_is_told_so(site: Site, provider: Provider) -> Non
     assert not [name for name in cookies_of(reply) if name.startswith("bunko_session")]
 
 
+def test_a_session_stays_small_whatever_the_groups(site: Site, provider: Provider) -> None:
+    provider.person["groups"] = ["staff", *(f"00000000-0000-0000-0000-{number:012}" for number in range(200))]
+    session = session_of(sign_in_as(site))
+    assert len(session) < 500
+    assert site.ask("/", Cookie=session).status == 200
+
+
 def test_a_provider_that_is_away_is_reported(site: Site, provider: Provider) -> None:
     cookie, path = attempt(site)
     provider.stop()

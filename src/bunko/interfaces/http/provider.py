@@ -55,8 +55,7 @@ class ProviderUsers:
 
     async def read(self) -> None:
         """Wait for what the provider says of itself, unless it was asked just now; a client that goes ends nothing."""
-        is_idle = self._reading is None or self._reading.done()
-        if is_idle and self.provider.is_read_due(has_unknown_key=True):
+        if self.provider.is_read_due(has_unknown_key=True):
             self._start_read()
         if self._reading is not None:
             await asyncio.wait({self._reading})
