@@ -19,7 +19,7 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     # Not even the name of another machine is looked up.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
 
 

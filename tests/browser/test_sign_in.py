@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 from bunko.interfaces.cli.commands import serve
 from bunko.interfaces.page.rendering import asset_url
 from tests.browser.accessibility import assert_accessible
+from tests.http.provider import CLIENT_ID, CLIENT_SECRET, run_provider
 from tests.http.server import TOKEN, Site, serve_site
 
 
@@ -100,6 +101,36 @@ def test_a_token_can_be_pasted_and_given_back(browser: Browser, site: Site, lang
         assert page.evaluate("localStorage.getItem('bunko-searches')") == "[]"
     finally:
         context.close()
+
+
+@pytest.mark.parametrize("language", ["en-GB", "ja-JP"])
+def test_somebody_signs_in_at_an_identity_provider_of_another_site(
+    browser: Browser, tmp_path: Path, language: str
+) -> None:
+    with run_provider("localhost") as provider:  # for a browser, another site than 127.0.0.1
+        provider.has_form = True
+        client = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
+        settings = {"issuer": provider.issuer, "read": ("staff=notes",), **client}
+        with serve_site(tmp_path, sign_in=settings) as site:
+            context = browser.new_context(locale=language)
+            try:
+                page = context.new_page()
+                page.goto(f"{site.address}/?q=curry")
+                assert_accessible(page)
+                page.get_by_role("link").click()
+                page.get_by_role("button", name="Allow").click()
+                expect(page.get_by_role("searchbox")).to_have_value("curry")
+                assert page.url == f"{site.address}/?q=curry"
+                [cookie] = context.cookies()
+                assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+                assert page.evaluate("document.cookie") == ""
+                page.locator("footer form[action='/logout'] button").click()
+                expect(page.locator("#token")).to_be_visible()
+                assert context.cookies() == []
+                page.go_back()
+                expect(page.locator("#token")).to_be_visible()
+            finally:
+                context.close()
 
 
 def test_all_tabs_share_one_stream_of_events_and_another_takes_over(context: BrowserContext, site: Site) -> None:

@@ -19,7 +19,18 @@ LEFT_OUT_MODULES = (
     "interfaces/api/routes/*",
     *(
         f"interfaces/http/{name}.py"
-        for name in ("__init__", "app", "authorization", "connections", "guards", "monitoring", "parts", "sessions")
+        for name in (
+            "__init__",
+            "app",
+            "authorization",
+            "connections",
+            "guards",
+            "monitoring",
+            "parts",
+            "provider",
+            "sessions",
+            "sign_in",
+        )
     ),
     "interfaces/mcp/*",
     *(f"interfaces/page/{name}.py" for name in ("__init__", "app", "ask", "document", "library", "map", "view")),
@@ -81,6 +92,9 @@ LEFT_OUT_TEXTS = frozenset(
         "Unsupported data type: 0", "closed database",
         # columns of a query
         'title, heading_path, start, "end", chunks.text, documents.text',
+        # why an access token is refused, for the log of a server
+        "it is not an access token", "it is too long", "its key is unknown", "the provider refuses the code: {}",
+        "the provider sent no ID token; page_scopes must contain openid", "HTTP {}",
         # headers, keys of tables, and names of threads and arguments
         "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "selection {}", "index {} {}", "machine of",
         "bunko {} {} {}",

@@ -23,7 +23,9 @@ from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.opening.paths import locate_library
+from bunko.library.rights.identity_provider import IdentityProvider
 from bunko.runtime import activity
+from bunko.settings.schema import SignInSection
 
 PATIENCE = 60.0
 TOKEN = "the-token-of-this-server"
@@ -83,13 +85,16 @@ class Site:
 
 
 @contextmanager
-def serve_app(registry: ToolRegistry, **options: Any) -> Iterator[int]:
-    """Serve a registry in a thread while the block runs; yield the port."""
+def serve_app(registry: ToolRegistry, *, sign_in: Mapping[str, Any] | None = None, **options: Any) -> Iterator[int]:
+    """Serve a registry in a thread while the block runs; yield the port. `sign_in` are settings."""
     metrics = ServerMetrics()
     activity.set_listener(metrics)
-    server = build_server(build_app(registry, token=TOKEN, host="127.0.0.1", metrics=metrics, **options))
     with open_listening_socket("127.0.0.1", 0, allow_remote=False) as listener:
         port = int(listener.getsockname()[1])
+        if sign_in is not None:
+            section = SignInSection(**{"url": f"http://127.0.0.1:{port}", **sign_in})
+            options["provider"] = IdentityProvider(section)
+        server = build_server(build_app(registry, token=TOKEN, host="127.0.0.1", metrics=metrics, **options))
         try:
             with run_in_thread(server, listener):
                 yield port
@@ -127,6 +132,7 @@ def serve_site(
     documents: Path = EXAMPLES,
     environ: Mapping[str, str] | None = None,
     requests_per_second: float = 1000.0,
+    sign_in: Mapping[str, Any] | None = None,
 ) -> Iterator[Site]:
     """Serve a library in this folder, with some documents as a tool called `notes`, while the block runs."""
     links = LoginLinks()
@@ -137,12 +143,12 @@ def serve_site(
             library.add(documents, name="notes", description="Notes, decisions and recipes of a small team.")
             library.import_("notes")
             options = {"links": links, "parts": parts, "requests_per_second": requests_per_second}
-            with serve_app(ToolRegistry(lambda: library), **options) as port:
+            with serve_app(ToolRegistry(lambda: library), sign_in=sign_in, **options) as port:
                 site = Site(port, library, links)
-                yield Site(port, library, links, sign_in(site) if "page" in parts else "")
+                yield Site(port, library, links, follow_link(site) if "page" in parts else "")
 
 
-def sign_in(site: Site) -> str:
+def follow_link(site: Site) -> str:
     """Follow a link that works once; return the session as a browser sends it."""
     reply = site.ask(site.login_address.removeprefix(site.address))
     assert reply.status == 303, reply.text

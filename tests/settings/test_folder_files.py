@@ -32,6 +32,7 @@ USERS_OWN = {
     " temperature timeout max_rounds max_total_tokens max_seconds max_cost input_price output_price history_tokens"
     " allowed_tools confirmed_tools keep_history",
     "mcp": "enabled servers_config start_timeout call_timeout max_output_chars",
+    "sign_in": "issuer url audience scopes rights_claim read write name_claim client_id client_secret page_scopes",
     "slack": "bot_token app_token signing_secret tools write_users write_channels allowed_domains allowed_tools workers"
     " keep_days api_url",
     "rewrite": "enabled model max_tokens temperature timeout cache_seconds",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bunko.errors import AccessDenied
 from bunko.library.access import ASK_HINT
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 LANGUAGES: tuple[Language, ...] = ("en", "ja")
 IDENTITY_KEY = "bunko.identity"  # of the scope of a request that was let through
-_COOKIE_NAME = "bunko_session"
+SESSION_COOKIE = "bunko_session"
 LANGUAGE_COOKIE = "bunko_lang"
 
 
@@ -30,6 +30,8 @@ class ClientIdentity:
     caller: Caller
     token: Token | None = None  # of the library
     is_local_user: bool = False
+    may_end: bool = False  # its token or session, while this server runs
+    lacks: Literal["", "scope", "rights"] = ""  # why somebody who is known may do nothing
 
 
 def caller_of(request: Request) -> Caller:
@@ -56,19 +58,19 @@ def _identity_of(request: Request) -> ClientIdentity:
     return identity
 
 
-def session_cookie(scope: Scope) -> str:
+def session_cookie(scope: Scope, name: str = SESSION_COOKIE) -> str:
     """Return the cookie of a request, or an empty string."""
     from starlette.datastructures import Headers
     from starlette.requests import HTTPConnection
 
-    return HTTPConnection(scope).cookies.get(cookie_name(Headers(scope=scope)), "")
+    return HTTPConnection(scope).cookies.get(cookie_name(Headers(scope=scope), name), "")
 
 
-def cookie_name(headers: Headers) -> str:
-    """Return the name of the cookie of a session with the server that a request was sent to."""
+def cookie_name(headers: Headers, name: str) -> str:
+    """Return the name of a cookie of the server that a request was sent to."""
     # Browsers send cookies to all ports of a machine: with one name, two servers would sign each other out.
     port = headers.get("host", "").rpartition(":")[2]
-    return f"{_COOKIE_NAME}_{port}" if port.isascii() and port.isdigit() else _COOKIE_NAME
+    return f"{name}_{port}" if port.isascii() and port.isdigit() else name
 
 
 def local_path(text: str) -> str:

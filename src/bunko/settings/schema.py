@@ -521,6 +521,47 @@ class ServeSection(Section):
     )
 
 
+class SignInSection(Section):
+    """How people and their assistants sign in to bunko serve --http by the team's own identity provider."""
+
+    issuer: str | None = setting(
+        None,
+        "Issuer of the tokens, as the provider writes it: https://login.example.com/realms/team. Not set: only tokens"
+        " of bunko are accepted",
+    )
+    url: str | None = setting(
+        None, "URL at which browsers and assistants reach this server, without a path: https://bunko.example.com"
+    )
+    audience: tuple[str, ...] = setting(
+        (), "What access tokens for this server name as their audience, one of these. Empty: url, followed by /mcp"
+    )
+    scopes: tuple[str, ...] = setting(
+        (), "Scopes that an access token needs, and that assistants are told to ask for. Empty: none"
+    )
+    rights_claim: str = setting(
+        "groups", "Claim with the values that read and write name. realm_access.roles: roles in the table realm_access"
+    )
+    read: tuple[str, ...] = setting(
+        (),
+        "Who may read which tools: VALUE=TOOL, by the values of rights_claim. *: everyone who can sign in, or every"
+        " tool. Empty: nobody, except write",
+    )
+    write: tuple[str, ...] = setting((), "Who may change which tools, and read them: VALUE=TOOL. Empty: nobody")
+    name_claim: str = setting(
+        "sub",
+        "Claim that names somebody in the audit log: one that is unique, and that people cannot change themselves. Who"
+        " lacks it is named by sub",
+    )
+    client_id: str | None = setting(
+        None, "Client id of the page at the provider. Not set: the page asks for a token of bunko"
+    )
+    client_secret: str = setting("", "Client secret of the page at the provider", secret=True)
+    page_scopes: tuple[str, ...] = setting(
+        ("openid", "profile", "email"),
+        "Scopes that the page asks for: openid, and what rights_claim and name_claim need",
+    )
+
+
 class LogSection(Section):
     """What is logged."""
 
@@ -557,6 +598,7 @@ class Settings:
     crawl: CrawlSection = field(default_factory=CrawlSection)
     safety: SafetySection = field(default_factory=SafetySection)
     serve: ServeSection = field(default_factory=ServeSection)
+    sign_in: SignInSection = field(default_factory=SignInSection)
     slack: SlackSection = field(default_factory=SlackSection)
     log: LogSection = field(default_factory=LogSection)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from bunko.interfaces.http.authorization import Authorizer, SignIn, TokenGuard
+from bunko.interfaces.http.authorization import Authorizer, TokenGuard
 from bunko.interfaces.http.connections import LimitedConnection
 from bunko.interfaces.http.guards import (
     BodyLimit,
@@ -30,8 +30,11 @@ from bunko.interfaces.http.monitoring import (
     answer_readiness,
 )
 from bunko.interfaces.http.parts import ALL_PARTS, Part, PartRouter
+from bunko.interfaces.http.provider import METADATA_PATHS, ProviderUsers
 from bunko.interfaces.http.sessions import LoginLinks
+from bunko.interfaces.http.sign_in import SignIn
 from bunko.interfaces.tools.registry import ToolRegistry
+from bunko.library.rights.identity_provider import IdentityProvider
 from bunko.runtime.activity import set_listener
 
 _MAX_HEADER_BYTES = 16_384
@@ -52,14 +55,17 @@ def build_app(
     metrics: ServerMetrics | None = None,
     links: LoginLinks | None = None,
     requests_per_second: float = 0.0,
+    provider: IdentityProvider | None = None,
 ) -> ASGIApp:
     """Return the ASGI app with its parts, behind the checks of Host and Origin and then of the token or session.
 
     A stateless app keeps no sessions of MCP, so that any of several processes can answer each request. `links` lets
-    the user who started the process sign in. Without `requests_per_second`, callers may send as many as they like.
+    the user who started the process sign in, and `provider` those whom it knows. Without `requests_per_second`, callers
+    may send as many as they like.
     """
     metrics, readiness = metrics or ServerMetrics(), Readiness(registry)
-    authorizer = Authorizer(registry, token, links)
+    users = ProviderUsers(provider) if provider is not None else None
+    authorizer = Authorizer(registry, token, links, users)
     app: ASGIApp = PartRouter(_build_parts(registry, parts, stateless=stateless))
     # Behind the token: from behind a proxy on the same machine, every client seems to be on loopback.
     app = PathEndpoint(app, "/metrics", MetricsPage(metrics, registry, readiness).answer)
@@ -68,14 +74,19 @@ def build_app(
     if "page" in parts:
         from bunko.interfaces.page.app import sign_in_page
 
-        app = TokenGuard(app, authorizer, public_path="/assets/", sign_in=sign_in_page)
-        app = SignIn(app, authorizer, sign_in_page)
+        page = partial(sign_in_page, provider=provider)
+        app = TokenGuard(app, authorizer, public_path="/assets/", sign_in=page)
+        app = SignIn(app, authorizer, page)
     else:
         app = TokenGuard(app, authorizer)
     app = BodyLimit(app)
     # In front of it: load balancers have no token. They learn nothing but a sentence that names nothing.
     app = PathEndpoint(app, "/readyz", partial(answer_readiness, readiness))
     app = PathEndpoint(app, "/healthz", answer_health)
+    if users is not None:
+        for path in METADATA_PATHS:
+            app = PathEndpoint(app, path, users.answer_metadata)
+        allowed_hosts = [*allowed_hosts, users.provider.host]
     return CountRequests(ResponseHeaders(HostCheck(app, allowed_names(host, allowed_hosts))), metrics)
 
 
@@ -109,6 +120,7 @@ def serve_http(
     shared_folder: Path | None = None,
     links: LoginLinks | None = None,
     requests_per_second: float = 0.0,
+    provider: IdentityProvider | None = None,
     note_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve HTTP clients on a listening socket until stopped.
@@ -120,6 +132,7 @@ def serve_http(
     app = build_app(
         registry, token=token, host=host, allowed_hosts=allowed_hosts, parts=parts,
         stateless=shared_folder is not None, metrics=metrics, links=links, requests_per_second=requests_per_second,
+        provider=provider,
     )  # fmt: skip
     set_listener(metrics)
     readiness, is_ready = Readiness(registry), False

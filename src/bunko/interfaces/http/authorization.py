@@ -1,4 +1,4 @@
-"""Tell who sends an HTTP request by its bearer token or its session, refuse all others, and sign browsers in."""
+"""Tell who sends an HTTP request by its bearer token or its session, and refuse all others."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qs
 
 import anyio
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bunko.errors import BunkoError, LibraryUnreachable
 from bunko.interfaces.http.guards import WRONG_ORIGIN
 from bunko.interfaces.http.parts import asks_for_page, part_of, refuse
+from bunko.interfaces.http.provider import ProviderUsers
 from bunko.interfaces.http.sessions import (
     LoginLinks,
     Sessions,
     is_same_origin,
     is_sent_by_another_page,
     parse_session,
-    set_session,
 )
-from bunko.interfaces.sender import IDENTITY_KEY, ClientIdentity, local_path, session_cookie
+from bunko.interfaces.sender import IDENTITY_KEY, ClientIdentity, session_cookie
 from bunko.interfaces.tools.registry import ToolRegistry
 from bunko.interfaces.worker_threads import Workers
 from bunko.library.rights.audit import local_caller
@@ -101,11 +100,17 @@ _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class Authorizer:
-    """Knows the token of the server and those of its library, and whose they are."""
+    """Knows the token of the server, those of its library and those of its identity provider, and whose they are."""
 
-    def __init__(self, registry: ToolRegistry, server_token: str, links: LoginLinks | None = None) -> None:
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        server_token: str,
+        links: LoginLinks | None = None,
+        users: ProviderUsers | None = None,
+    ) -> None:
         self._registry, self._server_digest = registry, token_digest(server_token)
-        self._sessions, self._links = Sessions(server_token), links
+        self.sessions, self._links, self.users = Sessions(server_token), links, users
         self._local_sessions = Sessions(links.secret) if links is not None else None
         self._tokens = TokenLoader(lambda: registry.library().tokens.all())
         self._used_at: dict[str, float] = {}
@@ -116,7 +121,8 @@ class Authorizer:
         if hmac.compare_digest(token_digest(text), self._server_digest):
             return ClientIdentity(SERVER_CALLER)
         if not text.startswith(TOKEN_PREFIX):  # no reason to read the library
-            return None
+            is_signed = self.users is not None and text.count(".") == 2
+            return await self.users.find(text) if self.users is not None and is_signed else None
         return _identity_by(await self._tokens.find(lambda tokens: find_token(tokens, text)))
 
     async def find_session(self, value: str) -> ClientIdentity | None:
@@ -128,12 +134,15 @@ class Authorizer:
             sessions = self._local_sessions
             is_valid = sessions is not None and sessions.is_valid(session, self._server_digest)
             return ClientIdentity(local_caller("http"), is_local_user=True) if is_valid else None
+        if session.kind == "user":
+            is_user = self.users is not None and self.sessions.is_valid(session, self.users.session_digest)
+            return self.users.find_by_session(session.name) if self.users is not None and is_user else None
         if session.kind == "server":
-            return ClientIdentity(SERVER_CALLER) if self._sessions.is_valid(session, self._server_digest) else None
+            return ClientIdentity(SERVER_CALLER) if self.sessions.is_valid(session, self._server_digest) else None
         token = await self._tokens.find(
             lambda tokens: next((token for token in tokens if token.name == session.name), None)
         )
-        if token is None or is_expired(token) or not self._sessions.is_valid(session, token.digest):
+        if token is None or is_expired(token) or not self.sessions.is_valid(session, token.digest):
             return None
         return _identity_by(token)
 
@@ -142,16 +151,23 @@ class Authorizer:
         identity = await self.find_bearer(text)
         if identity is None:
             return None
-        if identity.token is None:
-            return self._sessions.create("server", "", self._server_digest)
+        if identity.caller is SERVER_CALLER:
+            return self.sessions.create("server", "", self._server_digest)
+        if identity.token is None:  # of the provider, where browsers sign in themselves
+            return None
         await self.mark_used(identity)
-        return self._sessions.create("token", identity.token.name, identity.token.digest)
+        return self.sessions.create("token", identity.token.name, identity.token.digest)
 
     def open_local_session(self, text: str) -> str | None:
         """Return the cookie of a new session for the token of a link, or None if it was used or has expired."""
         if self._links is None or self._local_sessions is None or not self._links.redeem(text):
             return None
         return self._local_sessions.create("local", "", self._server_digest)
+
+    def challenge(self, error: str = "") -> dict[str, str]:
+        """Return the header that says which token is needed, and what was wrong with the one that came."""
+        reason = f', error="{error}"' if error else ""
+        return {"WWW-Authenticate": f"{_CHALLENGE}{reason}{self.users.challenge if self.users is not None else ''}"}
 
     async def mark_used(self, identity: ClientIdentity) -> None:
         """Record that a token of the library was used, at most once a minute."""
@@ -164,7 +180,9 @@ class Authorizer:
 
 
 def _identity_by(token: Token | None) -> ClientIdentity | None:
-    return ClientIdentity(Caller(token.name, "http", token.rights), token) if token is not None else None
+    if token is None:
+        return None
+    return ClientIdentity(Caller(token.name, "http", token.rights), token, may_end=True)
 
 
 Find = Callable[[], Awaitable[ClientIdentity | None]]
@@ -210,7 +228,7 @@ class TokenGuard:
         try:
             identity = await find()
         except BunkoError as error:
-            _log.warning("The tokens of the library cannot be read: %s", error.message)
+            _log.warning("Tokens cannot be checked: %s", error.message)
             return refuse(
                 scope, 503, error.code, "The tokens cannot be checked now", "Try again later.", {"Retry-After": "5"}
             )
@@ -218,7 +236,9 @@ class TokenGuard:
             if not has_bearer:  # sessions end without anybody's fault
                 return self._refuse_stranger(scope)
             self._log_refusal(scope)
-            return refuse_token(scope)
+            return self._refuse_token(scope)
+        if identity.lacks:
+            return self._refuse_lack(scope, identity)
         if session and scope["method"] not in _SAFE_METHODS and not is_same_origin(scope):
             return refuse(
                 scope, 403, "wrong_origin", "A change with a session must come from a page of this server",
@@ -228,7 +248,7 @@ class TokenGuard:
             return refuse(scope, 403, "wrong_origin", WRONG_ORIGIN, "Reload the page, or send a bearer token.")
         await self._authorizer.mark_used(identity)
         scope = {**scope, IDENTITY_KEY: identity}
-        if identity.token is None or not only_listens(scope):
+        if not identity.may_end or not only_listens(scope):
             await self._app(scope, receive, send)
             return None
         return await self._serve_while_valid(find, scope, receive, send)
@@ -256,7 +276,7 @@ class TokenGuard:
             await self._app(scope, receive, note_and_send)
             tasks.cancel_scope.cancel()
         if not has_started:
-            return refuse_token(scope)
+            return self._refuse_token(scope)
         if not is_complete:
             await send({"type": "http.response.body", "body": b""})
         return None
@@ -267,8 +287,24 @@ class TokenGuard:
             return self._sign_in(Request(scope))
         return refuse(
             scope, 401, "unauthorized", "A bearer token is required", "See `bunko serve --http`.",
-            {"WWW-Authenticate": _CHALLENGE},
+            self._authorizer.challenge(),
         )  # fmt: skip
+
+    def _refuse_token(self, scope: Scope) -> Response:
+        """Refuse a token that is not valid."""
+        return refuse(
+            scope, 401, "unauthorized", "This token is not valid, or no longer",
+            "Ask whoever runs this server for another one.", self._authorizer.challenge("invalid_token"),
+        )  # fmt: skip
+
+    def _refuse_lack(self, scope: Scope, identity: ClientIdentity) -> Response:
+        """Refuse somebody whom the provider knows, and who may do nothing here."""
+        if identity.lacks == "scope":
+            return refuse(
+                scope, 403, "insufficient_scope", "This token lacks a scope", "Sign in again, with all scopes.",
+                self._authorizer.challenge("insufficient_scope"),
+            )  # fmt: skip
+        return refuse(scope, 403, "denied", "This account has no rights here", "Ask whoever runs this server for some.")
 
     def _log_refusal(self, scope: Scope) -> None:
         """Log a refused request, without its token, and not so often that clients could fill the disk."""
@@ -283,85 +319,3 @@ class TokenGuard:
 def only_listens(scope: Mapping[str, Any]) -> bool:
     """Return whether a request opens a stream of changes; MCP refuses one whose header names another method."""
     return scope["method"] == "GET" or (b"mcp-method", b"subscriptions/listen") in scope["headers"]
-
-
-def refuse_token(scope: Scope) -> Response:
-    """Refuse a token that is not valid."""
-    return refuse(
-        scope, 401, "unauthorized", "This token is not valid, or no longer",
-        "Ask whoever runs this server for another one.",
-        {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'},
-    )  # fmt: skip
-
-
-LOGIN_PATH, LOGOUT_PATH = "/login", "/logout"
-
-SignInPage = Callable[..., Response]  # (request, problem="", next_path="")
-
-
-class SignIn:
-    """Answers /login and /logout; all other requests go on to an app."""
-
-    def __init__(self, app: ASGIApp, authorizer: Authorizer, page: SignInPage) -> None:
-        self._app, self._authorizer, self._page = app, authorizer, page
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
-        if scope["type"] != "http" or scope["path"] not in (LOGIN_PATH, LOGOUT_PATH):
-            await self._app(scope, receive, send)
-            return
-        request = Request(scope, receive)
-        response = await self._answer(request)
-        response.headers["Cache-Control"] = "no-store"
-        await response(scope, receive, send)
-
-    async def _answer(self, request: Request) -> Response:
-        scope, method = request.scope, request.method
-        if method == "GET" and scope["path"] == LOGIN_PATH:
-            return await self._redeem_link(request)
-        if method != "POST":
-            allowed = "GET, POST" if scope["path"] == LOGIN_PATH else "POST"
-            return refuse(scope, 405, "method", f"{method} is not allowed here", f"Use {allowed}.", {"Allow": allowed})
-        # Otherwise a page of another server on this machine could sign a user in under its own name, or out.
-        if not is_same_origin(scope):
-            return refuse(
-                scope, 403, "wrong_origin", "This form must come from a page of this server", "Reload the page."
-            )
-        if scope["path"] == LOGOUT_PATH:
-            response = RedirectResponse(LOGIN_PATH, 303)
-            set_session(scope, response, "")
-            return response
-        return await self._accept_form(request)
-
-    async def _redeem_link(self, request: Request) -> Response:
-        token = request.query_params.get("token")
-        if token is None:
-            return self._page(request)
-        session = self._authorizer.open_local_session(token)
-        if session is not None:
-            return _start(request.scope, session, "/")
-        # A user who is signed in already has followed the link a second time.
-        if await self._authorizer.find_session(session_cookie(request.scope)) is not None:
-            return RedirectResponse("/", 303)
-        return self._page(request, problem="link")
-
-    async def _accept_form(self, request: Request) -> Response:
-        fields = parse_qs((await request.body()).decode("utf-8", "replace"))
-        text, next_path = fields.get("token", [""])[0].strip(), local_path(fields.get("next", [""])[0])
-        try:
-            session = await self._authorizer.open_session(text) if text else None
-        except BunkoError as error:
-            _log.warning("The tokens of the library cannot be read: %s", error.message)
-            return refuse(
-                request.scope, 503, error.code, "The tokens cannot be checked now", "Try again later.",
-                {"Retry-After": "5"},
-            )  # fmt: skip
-        if session is None:
-            return self._page(request, problem="token", next_path=next_path)
-        return _start(request.scope, session, next_path)
-
-
-def _start(scope: Scope, session: str, path: str) -> Response:
-    response = RedirectResponse(path, 303)
-    set_session(scope, response, session)
-    return response

@@ -15,14 +15,16 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Scope
 
-from bunko.interfaces.sender import cookie_name
+from bunko.interfaces.sender import SESSION_COOKIE, cookie_name
 
 SESSION_SECONDS = 7 * 86_400
+USER_SESSION_SECONDS = 12 * 3600  # a day of work: nobody tells this server that somebody left the team
 LINK_SECONDS = 60.0
-_MAX_COOKIE_CHARS = 1000
+_MAX_COOKIE_CHARS = 3800  # browsers keep 4096, with the name
 
-Kind = Literal["local", "server", "token"]  # made from a link of this process, the server's token or one of the library
-_KINDS: tuple[Kind, ...] = ("local", "server", "token")
+# Made from a link of this process, the server's token, one of the library, or by the identity provider.
+Kind = Literal["local", "server", "token", "user"]
+_KINDS: tuple[Kind, ...] = ("local", "server", "token", "user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class BrowserSession:
     """What the cookie of a browser says; believe it only if `Sessions.is_valid`."""
 
     kind: Kind
-    name: str  # of the library's token; empty for the others
+    name: str  # of the library's token, or who the user is; empty for the others
     expires: int  # in seconds since 1970
     signature: bytes
 
@@ -43,7 +45,7 @@ class Sessions:
 
     def create(self, kind: Kind, name: str, digest: str) -> str:
         """Return the value of a cookie."""
-        expires = int(time.time()) + SESSION_SECONDS
+        expires = int(time.time()) + (USER_SESSION_SECONDS if kind == "user" else SESSION_SECONDS)
         content = f"{kind}.{expires}.{_encode(name.encode())}"
         return f"{content}.{_encode(self._sign(kind, name, expires, digest))}"
 
@@ -51,6 +53,10 @@ class Sessions:
         """Return whether a session was made here from the token with this digest, and has not expired."""
         expected = self._sign(session.kind, session.name, session.expires, digest)
         return hmac.compare_digest(expected, session.signature) and time.time() < session.expires
+
+    def derive(self, purpose: str, text: str) -> str:
+        """Return what nobody without the key can compute from a text; it says nothing about that of another purpose."""
+        return _encode(hmac.digest(self._key, f"{purpose}\0{text}".encode(), hashlib.sha256))
 
     def _sign(self, kind: Kind, name: str, expires: int, digest: str) -> bytes:
         return hmac.digest(self._key, "\0".join((kind, name, str(expires), digest)).encode(), hashlib.sha256)
@@ -93,12 +99,19 @@ def parse_session(value: str) -> BrowserSession | None:
 
 def set_session(scope: Scope, response: Response, value: str) -> None:
     """Let a browser keep a session, or forget it if the value is empty."""
+    set_cookie(scope, response, SESSION_COOKIE, value, SESSION_SECONDS)
+
+
+def set_cookie(
+    scope: Scope, response: Response, name: str, value: str, seconds: int, samesite: Literal["lax", "strict"] = "strict"
+) -> None:
+    """Let a browser keep a value that only this server sees, or forget it if the value is empty."""
     headers = Headers(scope=scope)
     # Only the sender's own browser is concerned, so that no proxy needs to be trusted.
     is_secure = scope["scheme"] == "https" or headers.get("x-forwarded-proto", "").lower() == "https"
     response.set_cookie(
-        cookie_name(headers), value, SESSION_SECONDS if value else 0, path="/",
-        httponly=True, samesite="strict", secure=is_secure,
+        cookie_name(headers, name), value, seconds if value else 0, path="/",
+        httponly=True, samesite=samesite, secure=is_secure,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from bunko.interfaces.tools.registry import ToolRegistry
+    from bunko.library.rights.identity_provider import IdentityProvider
 
 
 def build_page(registry: ToolRegistry) -> ASGIApp:
@@ -61,18 +63,27 @@ async def _answer_missing(request: Request, _: Exception) -> Response:
 _FOREIGN = ("cross-site", "same-site")
 
 
-def sign_in_page(request: Request, problem: str = "", next_path: str = "") -> Response:
-    """Return a form for a token; `problem` says what was wrong with the last one: link or token.
+def sign_in_page(
+    request: Request, problem: str = "", next_path: str = "", provider: IdentityProvider | None = None
+) -> Response:
+    """Return a form for a token, and a link to the identity provider if there is one.
+
+    `problem` says what was wrong with the last attempt: link, token, provider, away or rights.
 
     Browsers leave the session out if a link of another site, or a file, leads here. A page of this server may send it,
     so the first answer to such a link only loads the same address again.
     """
-    headers, is_login = request.headers, request.url.path == "/login"
+    headers, is_login = request.headers, request.url.path.startswith("/login")
     query = f"?{request.url.query}" if request.url.query else ""
     address = local_path(next_path or ("/" if is_login else f"{request.url.path}{query}"))
     is_foreign_link = headers.get("sec-fetch-site") in _FOREIGN and headers.get("sec-fetch-dest") == "document"
     is_retried = is_foreign_link and not is_login
-    values = {"problem": problem, "next": address, "is_retried": is_retried}
+    # At the name of the server that the provider knows: its browser's cookies are those of that name.
+    start = f"{provider.url}/login/start?next={quote(address)}" if provider and provider.client_id else ""
+    name = urlsplit(provider.issuer).hostname if provider else ""
+    values = {
+        "problem": problem, "next": address, "is_retried": is_retried, "start": start, "provider": name,
+    }  # fmt: skip
     response = render(request, "sign_in.html", values, status=200 if is_login and not problem else 401)
     if response.status_code == 401:
         response.headers["WWW-Authenticate"] = 'Bearer realm="bunko"'

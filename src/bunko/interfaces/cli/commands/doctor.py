@@ -8,13 +8,16 @@ from dataclasses import asdict
 
 import click
 
+from bunko.errors import BunkoError
 from bunko.interfaces.cli import terminal
 from bunko.interfaces.cli.options import SharedOptions, shared_options
 from bunko.interfaces.cli.terminal.printing import is_terminal, print_json, replace_controls
 from bunko.library.admin.doctor import Finding
+from bunko.library.rights.identity_provider import IdentityProvider
 from bunko.messages import translate
 from bunko.runtime.package_errors import package_outages
 from bunko.runtime.packages import used_packages
+from bunko.settings.schema import SignInSection
 from bunko.version import __version__
 
 _STATE_LABELS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
@@ -46,6 +49,7 @@ def command(shared: SharedOptions) -> None:
     ]
     with shared.open(create=False) as library:
         findings += library.maintenance.diagnose()
+        findings += _check_sign_in(library.settings.sign_in)
     findings += [Finding("error", "packages", error.message, error.hint) for _, error in package_outages()]
     if shared.as_json:
         print_json({"findings": list(map(asdict, findings)), "versions": versions, "newer_than_tested": newer})
@@ -63,3 +67,14 @@ def command(shared: SharedOptions) -> None:
             )
     if any(finding.state == "error" for finding in findings):
         sys.exit(1)
+
+
+def _check_sign_in(settings: SignInSection) -> list[Finding]:
+    """Ask the identity provider for its keys, if there is one."""
+    if not settings.issuer:
+        return []
+    try:
+        keys = IdentityProvider(settings).read()
+    except BunkoError as error:
+        return [Finding("error", "sign_in", error.message, error.hint)]
+    return [Finding("ok", "sign_in", f"{settings.issuer} answers, and publishes its keys: {keys}")]

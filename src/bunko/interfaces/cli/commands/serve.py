@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from bunko.interfaces.http.parts import Part
     from bunko.interfaces.http.sessions import LoginLinks
+    from bunko.library.rights.identity_provider import IdentityProvider
     from bunko.settings.schema import ServeSection
 
 CLOSE_SECONDS = 5.0
@@ -185,6 +186,7 @@ class HttpServer:
         settings = self.shared.load_settings().settings.serve
         host, port = host or settings.host, settings.port if port is None else port
         workers = workers or settings.workers
+        self._identity_provider()  # reports wrong settings before anything listens
         with open_listening_socket(host, port, allow_remote=allow_remote) as listener:
             _, token_name = self._token()
             old_path = self.shared.library_paths().folder / "token"
@@ -227,6 +229,7 @@ class HttpServer:
                 shared_folder=shared_folder,
                 links=links,
                 requests_per_second=settings.requests_per_second,
+                provider=self._identity_provider(),
                 note_ready=note_ready,
             )
         finally:
@@ -249,6 +252,12 @@ class HttpServer:
             Supervisor(start, count, print_stderr).run()
         finally:
             folder.cleanup()
+
+    def _identity_provider(self) -> IdentityProvider | None:
+        from bunko.library.rights.identity_provider import IdentityProvider
+
+        settings = self.shared.load_settings().settings.sign_in
+        return IdentityProvider(settings) if settings.issuer else None
 
     def _token_path(self) -> Path:
         return token_path(self.shared.library_paths())
