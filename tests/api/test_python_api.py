@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import shutil
 import subprocess
@@ -87,6 +88,31 @@ def test_the_tools_of_a_library_are_listed_by_a_call_and_changed_by_their_method
         assert library.tools() == [added] == [library.tools.get("notes")]
         assert library.tools.update("notes", description="What we do").description == "What we do"
         assert not library.tools.set_active("notes", active=False).active
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux tells the time of each thread")
+def test_a_program_that_searches_wakes_no_threads_of_blas(tmp_path: Path) -> None:
+    memos = (
+        f'{{"text": "memo {number} about lens {number % 97} and mirror {number % 89}"}}\n' for number in range(4000)
+    )
+    (tmp_path / "memos.jsonl").write_text("".join(memos), encoding="utf-8")
+    code = (
+        "import bunko, threading; from pathlib import Path\n"
+        "def others():\n"
+        "    stats = [path.read_text().rpartition(')')[2].split() for path in Path('/proc/self/task').glob('*/stat')"
+        " if path.parent.name != str(threading.get_native_id())]\n"
+        "    return sum(int(stat[11]) + int(stat[12]) for stat in stats)\n"
+        "with bunko.open('my.db') as library:\n"
+        "    library.tools.add('memos', 'What happened', Path('memos.jsonl'), kind='memos')\n"
+        "    assert len(library.search('lens', mode='semantic').hits) > 1\n"
+        "    before = others()\n"
+        "    for number in range(200): library.search(f'a mirror with lens {number}', mode='semantic', refresh=False)\n"
+        "    print(others() - before)"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environ)
+    assert int(done.stdout) < 5, done.stderr  # hundredths of a second; before, as many as the searches took
 
 
 @pytest.mark.slow

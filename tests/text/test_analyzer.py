@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bunko.text import analyzer
@@ -122,5 +122,8 @@ def test_keys_are_stable_across_processes_because_libraries_are_read_by_many() -
 
 
 @given(st.text())
+@example("㌀")
 def test_any_text_has_terms_and_each_key_belongs_to_one_of_them(text: str) -> None:
-    assert analyzer.term_keys(text) == [analyzer.term_key(spelling) for spelling in spellings(text)]
+    keys = {"loanword": analyzer.origin_key}
+    terms = [term for run in analyzer.runs(text) for term in analyzer.terms(run)]
+    assert analyzer.term_keys(text) == [keys.get(term.role, analyzer.term_key)(term.spelling) for term in terms]
