@@ -153,7 +153,7 @@ def test_sums_of_bit_planes_are_products_with_weights_that_are_powers_of_two(siz
 def test_the_recall_of_bit_planes_is_measured_with_the_vectors_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = unit(12_000)
     monkeypatch.setattr(codes, "PLANE_ROWS", 1000)
-    monkeypatch.setattr(candidates, "_MIN_BYTE_FACTOR", 5)  # too few: some are missed
+    monkeypatch.setattr(candidates, "MIN_BYTE_FACTOR", 5)  # too few: some are missed
     exact, approximate = exact_and_coded(vectors)
     assert sampled_recall(exact, 10, 30) is None
     large, alive = approximate.views[0].segment, np.arange(12_000) >= 5_000

@@ -209,6 +209,7 @@ class Library:
         for name, value in vars(Library).items():
             if isinstance(value, cached_property):  # built from the whole library
                 view.__dict__.pop(name, None)
+        view.maps = self.maps  # each is computed once for all who may see it
         return view
 
     # Searching

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # These find 99 % of the hundred nearest of 500,000 texts.
 _BYTE_SHARE = 40  # one row in so many, the likely nearest, is compared by bytes
-_MIN_BYTE_FACTOR = 32  # at least so many for each row that is wanted
+MIN_BYTE_FACTOR = 32  # at least so many for each row that is wanted
 # Estimates take as long as comparing one row in so many by bytes.
 _WORTH_ESTIMATING = 4
 _GATHERED_ROWS = 512  # whose bytes are compared at a time
@@ -41,7 +41,7 @@ def candidates(codes: Codes, vector: npt.NDArray[np.float32], k: int, mask: npt.
     allowed_count = row_count if mask is None else int(np.count_nonzero(mask))
     if allowed_count <= k:
         return np.arange(row_count) if mask is None else np.flatnonzero(mask)
-    count = max(allowed_count // _BYTE_SHARE, _MIN_BYTE_FACTOR * k)
+    count = max(allowed_count // _BYTE_SHARE, MIN_BYTE_FACTOR * k)
     if len(codes.planes) and count * _WORTH_ESTIMATING < row_count and allowed_count > row_count // _GATHER_SHARE:
         rows = likely_nearest(codes.planes, codes.deviations(), vector, count, row_count, mask)
     elif mask is not None and allowed_count < row_count // _GATHER_SHARE:
