@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import sqrt
+from math import isnan, sqrt
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -78,6 +78,8 @@ def _highest_by_bytes(
     if mask is not None:
         lowest[~mask] = -np.inf
     threshold = _kth_highest(lowest, k) - 2 * rounding_error * max_norm - _FLOAT_ERROR * norm * max_norm
+    if isnan(threshold):  # of a damaged file: no row would be left
+        raise ValueError("the index has codes that are not numbers")
     products += error_per_scale
     products *= scales
     rows = np.flatnonzero(products >= threshold)

@@ -108,7 +108,8 @@ def _score_many(
     words, grams = view.segment.words, view.segment.grams
     early, late = _split_by_cost(posting_lists)
     total = np.zeros(len(norms), np.float32)
-    group_scores = np.zeros_like(total) if any(posting_list.members for posting_list in posting_lists) else total
+    has_groups = any(posting_list.members for posting_list in posting_lists)
+    group_scores = np.zeros_like(total) if has_groups else np.empty(0, np.float32)
     for posting_list in early:
         if posting_list.members:
             group_scores.fill(0)
@@ -192,7 +193,7 @@ def _split_by_cost(posting_lists: list[PostingList]) -> tuple[list[PostingList],
     if sum(posting_lists[index].end - posting_lists[index].begin for index in late) < MIN_LATE_POSTINGS:
         return posting_lists, []
     early = [posting_list for index, posting_list in enumerate(posting_lists) if index not in late]
-    return early, sorted((posting_lists[index] for index in late), key=lambda one: -one.max_score)
+    return early, sorted((posting_lists[index] for index in late), key=lambda posting_list: -posting_list.max_score)
 
 
 def _find_reachable(total: Scores, leaders: Rows, k: int, remaining_max: float, mask: Mask) -> npt.NDArray[np.bool_]:

@@ -79,11 +79,13 @@ class SegmentView:
     def norms(self, k1: float, b: float, average_length: float) -> npt.NDArray[np.float32]:
         """Return BM25's length term of each row, cached for a few values of k1 and b, which each query may set."""
         key = (k1, b, average_length)
-        if key not in self._norms:
+        norms = self._norms.get(key)
+        if norms is None:
             if len(self._norms) >= 4:
                 self._norms.clear()
-            self._norms[key] = (k1 * (1 - b + b * self.segment.lengths / average_length)).astype(np.float32)
-        return self._norms[key]
+            norms = (k1 * (1 - b + b * self.segment.lengths / average_length)).astype(np.float32)
+            self._norms[key] = norms
+        return norms
 
     def id_order(self) -> npt.NDArray[np.intp]:
         """Return the positions of the rows in the order of their chunk ids; sorted once."""
@@ -137,7 +139,7 @@ class Snapshot:
     def split_by_segment(self, rows: Sequence[int]) -> Iterator[tuple[int, npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
         """Yield the index of each segment that has some of the rows, their indexes in `rows`, and their positions."""
         row_array = np.array(rows, np.intp)
-        if len(self.views) == 1:
+        if len(self.views) == 1 and len(rows):
             yield 0, np.arange(len(rows)), row_array
             return
         view_indexes = np.searchsorted(self.row_offsets, row_array, side="right") - 1

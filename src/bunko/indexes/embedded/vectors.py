@@ -62,7 +62,7 @@ def nearest(
         rows = candidates(segment.codes, vector, k, mask)
         top.add(view_index, rows, _products(segment.vectors, rows, vector))
     ranking = top.ranking()
-    if not all(map(isfinite, (total, *ranking.scores))):
+    if not all(map(isfinite, (total, squares, *ranking.scores))):
         raise ValueError("the index has vectors that are not numbers")
     return NearestRows(ranking, vector, *mean_and_spread(row_count, total, squares))
 

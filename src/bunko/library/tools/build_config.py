@@ -366,7 +366,8 @@ class ToolConfig:
                 return []
             recorded, endings = self._recorded_scan_settings(tool), named_endings(tool.options.include)
             if recorded.limited(self._scan_settings) == recorded and _are_document_endings(endings):
-                self._within_limits[tool.id] = key
+                if tool.built.scanner is not None:  # else it is guessed from the documents, which change
+                    self._within_limits[tool.id] = key
                 continue
             keys = recorded.differences(self._limit_scan_settings(tool, recorded))
             command = suggested_commands.rebuild_command(self.paths, tool)
