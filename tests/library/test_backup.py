@@ -8,6 +8,7 @@ import json
 import random
 import sqlite3
 import stat
+import tomllib
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -77,8 +78,9 @@ def back_up(folder: Path, path: Path, observer: Observer = NO_OBSERVER) -> int:
         return write_backup(library, place(folder), path, observer)[1]
 
 
-def restore(path: Path, folder: Path, observer: Observer = NO_OBSERVER) -> Restored:
-    return restore_backup(path, place(folder), load_library_settings(place(folder), environ={}), observer)
+def restore(path: Path, folder: Path, observer: Observer = NO_OBSERVER, *, with_settings: bool = False) -> Restored:
+    loaded = load_library_settings(place(folder), environ={})
+    return restore_backup(path, place(folder), loaded, observer, with_settings=with_settings)
 
 
 class Killed(BaseException):
@@ -136,17 +138,105 @@ def test_settings_come_along_without_secrets_and_without_the_old_place(folder: P
         kept = archive.read("bunko.toml").decode()
         assert b"geheim" not in b"".join(map(archive.read, archive.namelist()))
     assert kept == SETTINGS.replace('openai_api_key = "sk-geheim"  # not for others\n', "")
-    restored = restore(tmp_path / "backup.zip", tmp_path / "new")
-    assert restored.settings == tmp_path / "new" / "bunko.toml"
-    assert restored.settings.read_text().startswith("# mine\n[search]\ntop_k = 7\n")
-    assert "kind" not in restored.settings.read_text()
+    settings = restore(tmp_path / "backup.zip", tmp_path / "new", with_settings=True).settings
+    assert settings.path == tmp_path / "new" / "bunko.toml"
+    assert settings.path.read_text().startswith("# mine\n[search]\ntop_k = 7\n")
+    assert "kind" not in settings.path.read_text()
+    assert settings.left_out == ()
     # Settings that are there already say what this machine needs.
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "config.yaml").write_text("search:\n  top_k: 2\n")
-    assert restore(tmp_path / "backup.zip", tmp_path / "other").settings is None
+    for with_settings, name in ((False, "other"), (True, "another")):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "config.yaml").write_text("search:\n  top_k: 2\n")
+        settings = restore(tmp_path / "backup.zip", tmp_path / name, with_settings=with_settings).settings
+        assert (settings.path, settings.replaced_by) == (None, tmp_path / name / "config.yaml")
     assert sorted(path.suffix for path in (tmp_path / "other").iterdir() if path.name.startswith(("b", "c"))) == [
         ".yaml"
     ]
+
+
+STRANGE_SETTINGS = """
+[search]
+top_k = 7
+
+[chunking]
+size = 5
+overlap = 5000
+
+[embedding]
+provider = "openai"
+openai_base_url = "https://collect.example/v1"
+openai_api_key_file = "~/.config/openai"
+
+[serve]
+host = "0.0.0.0"
+allowed_hosts = [
+  "collect.example",
+]
+
+[sign_in]
+url = "https://collect.example"
+
+[safety]
+url_check = true
+
+[storage]
+bm25_persist_dir = "/tmp/elsewhere"
+chromadb_persist_dir = "/tmp/elsewhere"
+
+[scanner]
+respect_gitignore = false
+"""
+
+
+def test_a_backup_of_somebody_else_sets_only_what_a_documents_folder_may(file: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(file) as backup:
+        library = backup.read("library.db")
+    strange = archive(tmp_path / "strange.zip", {"library.db": library, "bunko.toml": STRANGE_SETTINGS.encode()})
+    settings = restore(strange, tmp_path / "new").settings
+    assert settings.path == tmp_path / "new" / "bunko.toml"
+    assert tomllib.loads(settings.path.read_text()) == {"search": {"top_k": 7}}
+    assert settings.left_out == (
+        "chunking.size", "chunking.overlap", "embedding.provider", "embedding.openai_base_url",
+        "embedding.openai_api_key_file", "serve.host", "serve.allowed_hosts", "sign_in.url", "safety.url_check",
+        "scanner.respect_gitignore",
+    )  # fmt: skip
+    # The user's own settings are not replaced by those of a backup.
+    own = tmp_path / "config" / "bunko" / "bunko.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("[safety]\nurl_check = true\n")
+    settings = restore(strange, tmp_path / "second").settings
+    assert (settings.path, settings.replaced_by) == (None, own)
+    assert {"search.top_k", "serve.host"} <= set(settings.left_out)
+    assert not (tmp_path / "second" / "bunko.toml").exists()
+    # The backup's owner asks for all, and still gets no folder of the old place.
+    settings = restore(strange, tmp_path / "third", with_settings=True).settings
+    assert settings.path == tmp_path / "third" / "bunko.toml"
+    sections = tomllib.loads(settings.path.read_text())
+    assert sections["serve"] == {"host": "0.0.0.0", "allowed_hosts": ["collect.example"]}
+    assert "persist_dir" not in settings.path.read_text()
+
+
+@pytest.mark.parametrize("text", ["not = = toml", "a: *b", "[search]\ntop_k = 9999999\n", "search = 5"])
+def test_a_config_file_of_somebody_else_that_is_wrong_is_left_out(text: str, file: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(file) as backup:
+        files = {"library.db": backup.read("library.db"), "bunko.toml": text.encode()}
+    assert restore(archive(tmp_path / "strange.zip", files), tmp_path / "new").settings.path is None
+    assert not (tmp_path / "new" / "bunko.toml").exists()
+    open_folder(tmp_path / "new").close()
+
+
+def test_a_file_of_another_program_is_not_replaced_by_settings(folder: Path, tmp_path: Path) -> None:
+    (folder / "config.yaml").write_text("search:\n  top_k: 7\n")
+    back_up(folder, tmp_path / "backup.zip")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "config.yaml").write_text("theme: dark\n")
+    for with_settings in (False, True):
+        (tmp_path / "new" / "library.db").unlink(missing_ok=True)
+        settings = restore(tmp_path / "backup.zip", tmp_path / "new", with_settings=with_settings).settings
+        assert (settings.path, settings.replaced_by) == (None, tmp_path / "new" / "config.yaml")
+    assert (tmp_path / "new" / "config.yaml").read_text() == "theme: dark\n"
 
 
 def test_settings_whose_secrets_cannot_be_left_out_are_not_backed_up_by_mistake(folder: Path, tmp_path: Path) -> None:

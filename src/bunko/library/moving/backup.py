@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,8 +49,10 @@ from bunko.runtime.temporary_files import TemporaryFolder, replace_file, write_t
 from bunko.runtime.timing import now
 from bunko.settings import CONFIG_NAMES, LoadedSettings
 from bunko.settings.edit import edit_config
-from bunko.settings.files import read_config
+from bunko.settings.files import find_configs, read_config
+from bunko.settings.load import folder_settings
 from bunko.settings.providers import all_settings
+from bunko.text.labels import clean_label
 from bunko.types.records import StoreAddress
 from bunko.version import __version__
 
@@ -67,7 +70,10 @@ _FORMAT_ERRORS = (
 )  # fmt: skip
 _COMPRESS_STEP, _CHECK_STEP = "Compressing", "Checking"
 # What settings say about the old place: the same index there may still be that of the old library.
-_PLACE_KEYS = (*SETTINGS_KEYS, *PATH_KEYS, "index.kind")
+_PLACE_KEYS = (
+    *SETTINGS_KEYS, *PATH_KEYS, "index.kind", "storage.bm25_persist_dir", "storage.chromadb_persist_dir",
+)  # fmt: skip
+_MAX_NAME_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,16 @@ class Backup:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoredSettings:
+    """What becomes of the config file of a backup."""
+
+    path: Path | None = None  # of the file with what is restored of it
+    text: str = ""
+    left_out: tuple[str, ...] = ()  # settings that can be restored, but only if they are asked for
+    replaced_by: Path | None = None  # the file that is used instead
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What a restore has done."""
 
@@ -94,7 +110,7 @@ class Restored:
     place: str
     tools: list[str]
     rows: int
-    settings: Path | None  # the file that was written
+    settings: RestoredSettings
 
 
 def write_backup(
@@ -220,11 +236,17 @@ def _parse_manifest(archive: ZipFile, path: Path) -> Backup:
 
 
 def restore_backup(
-    path: Path, located: LibraryPaths, loaded: LoadedSettings, observer: Observer = NO_OBSERVER
+    path: Path,
+    located: LibraryPaths,
+    loaded: LoadedSettings,
+    observer: Observer = NO_OBSERVER,
+    *,
+    with_settings: bool = False,
 ) -> Restored:
     """Make an empty place the library of a backup; the same restore continues one that was interrupted.
 
-    `located` is the place as flags and the environment name it, with the settings that apply there.
+    `located` is the place as flags and the environment name it, with the settings that apply there. A backup may come
+    from somebody else: unless it is restored `with_settings`, it may set only what a documents folder may.
     """
     check_database_flag(located, loaded)
     paths = paths_from_settings(located, loaded)
@@ -235,9 +257,11 @@ def restore_backup(
         backup = read_backup(path, folder, observer)
         with closing(_open_copy(folder / _LIBRARY, path)) as source:
             _check_place(address, source.id)
+            settings = _plan_settings(folder, located, loaded, with_settings=with_settings)
             with closing(stores.build(*address)) as target, exclude_writers(target, observer):
                 _check_place(address, source.id)  # it may have changed since
-                settings = _restore_settings(folder, located)
+                if settings.path is not None:
+                    write_text_file(settings.path, settings.text)
                 _restore_memos(folder, paths, source, backup)
                 rows = copy_library(source, target, observer, is_finished=True)
             return Restored(backup, target.location, [tool.name for tool in catalog.tools(source)], rows, settings)
@@ -274,14 +298,30 @@ def _check_place(address: StoreAddress, library_id: str) -> None:
         )
 
 
-def _restore_settings(folder: Path, located: LibraryPaths) -> Path | None:
-    """Write the config file of a backup to a library folder that has none."""
-    config = find_config(folder)
-    if config is None or located.is_file_path or find_config(located.folder) is not None:
-        return None
-    path = located.folder / config.path.name
-    write_text_file(path, _remove_settings(config.path, _PLACE_KEYS))
-    return path
+def _plan_settings(
+    folder: Path, located: LibraryPaths, loaded: LoadedSettings, *, with_settings: bool
+) -> RestoredSettings:
+    """Return what of the config file of a backup is written to a library folder that has none."""
+    config = next(iter(find_configs([folder], lambda _: not with_settings, [])), None)
+    if config is None or located.is_file_path:
+        return RestoredSettings()
+    path, accepted, others = located.folder / config.path.name, dict[str, object](), list[str]()
+    if with_settings:
+        text = _remove_settings(config.path, _PLACE_KEYS)
+    else:
+        accepted, others = folder_settings(config)
+        text = edit_config(config.path, "", accepted)
+    left_out = tuple(clean_label(name, _MAX_NAME_CHARS) for name in others if name not in _PLACE_KEYS)
+    is_there = os.path.lexists(path)
+    if is_there and path.is_file() and not path.is_symlink() and path.read_bytes() == text.encode():
+        return RestoredSettings(path, text, left_out)  # written by a restore that was interrupted
+    if own := find_config(located.folder):
+        return RestoredSettings(replaced_by=own.path)
+    if is_there:
+        return RestoredSettings(replaced_by=path)
+    if loaded.config_file is not None and not with_settings:  # one file counts: the user's
+        return RestoredSettings(left_out=(*accepted, *left_out), replaced_by=loaded.config_file)
+    return RestoredSettings(path if text else None, text, left_out)
 
 
 def _restore_memos(folder: Path, paths: LibraryPaths, source: Store, backup: Backup) -> None:
