@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import random
 import sqlite3
 import stat
@@ -259,6 +260,104 @@ def test_memos_from_standard_input_come_along_and_their_tool_finds_them(folder: 
         assert library.stats.totals(tool.id).documents == 2
 
 
+@pytest.fixture(scope="module")
+def memos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backup with memos from standard input."""
+    folder = tmp_path_factory.mktemp("memos")
+    with open_folder(folder / "library") as library:
+        import_memos(library, io.BytesIO("## 2025-01-02 港\n\n港まで歩いた。\n".encode()))
+    back_up(folder / "library", folder / "memos.zip")
+    return folder / "memos.zip"
+
+
+def make_memo_link(new: Path, outside: Path) -> Path:
+    (new / "stdin").mkdir(parents=True)
+    (new / "stdin" / "stdin.md").symlink_to(outside / "precious.md")
+    return new / "stdin" / "stdin.md"
+
+
+def make_folder_link(new: Path, outside: Path) -> Path:
+    new.mkdir()
+    (new / "stdin").symlink_to(outside)
+    return new / "stdin"
+
+
+def make_newer_memo(new: Path, _: Path) -> Path:
+    (new / "stdin").mkdir(parents=True)
+    (new / "stdin" / "stdin.md").write_text("## 2026-01-01 newer\n")
+    return new / "stdin" / "stdin.md"
+
+
+def make_memo_of_another_format(new: Path, _: Path) -> Path:
+    (new / "stdin").mkdir(parents=True)
+    (new / "stdin" / "stdin.txt").write_text("2026-01-01 newer\n")
+    return new / "stdin" / "stdin.txt"
+
+
+def make_pipe(new: Path, _: Path) -> Path:
+    (new / "stdin").mkdir(parents=True)
+    os.mkfifo(new / "stdin" / "stdin.md")
+    return new / "stdin" / "stdin.md"
+
+
+def make_folder(new: Path, _: Path) -> Path:
+    (new / "stdin" / "stdin.md").mkdir(parents=True)
+    return new / "stdin" / "stdin.md"
+
+
+def make_file(new: Path, _: Path) -> Path:
+    new.mkdir()
+    (new / "stdin").write_text("mine")
+    return new / "stdin"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [make_memo_link, make_folder_link, make_newer_memo, make_memo_of_another_format, make_pipe, make_folder, make_file],
+)
+def test_what_is_in_the_place_of_memos_is_neither_replaced_nor_followed(
+    make: Callable[[Path, Path], Path], memos: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious.md").write_text("precious")
+    taken = make(tmp_path / "new", outside)
+    before = sorted(tmp_path.rglob("*"))
+    content = taken.read_bytes() if taken.is_file() else b""
+    with pytest.raises(LibraryError, match="is there already, and was not changed") as raised:
+        restore(memos, tmp_path / "new")
+    assert str(taken) in str(raised.value)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (outside / "precious.md").read_text() == "precious"
+    assert content == (taken.read_bytes() if taken.is_file() else b"")
+
+
+def test_restored_memos_are_read_by_their_owner_alone(memos: Path, tmp_path: Path) -> None:
+    restore(memos, tmp_path / "new")
+    assert stat.S_IMODE((tmp_path / "new" / "stdin" / "stdin.md").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("step", ["_restore_memos", "copy_library"])
+def test_a_restore_that_is_interrupted_after_it_wrote_a_file_is_unfinished(
+    step: str, memos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(*_: object, **__: object) -> None:
+        raise Killed
+
+    with zipfile.ZipFile(memos) as backup:
+        files = {name: backup.read(name) for name in ("library.db", "stdin/stdin.md")}
+    path = archive(tmp_path / "backup.zip", files | {"bunko.toml": b"[search]\ntop_k = 7\n"})
+    with monkeypatch.context() as patch:
+        patch.setattr(f"bunko.library.moving.backup.{step}", kill)
+        with pytest.raises(Killed):
+            restore(path, tmp_path / "new")
+    with pytest.raises(LibraryError, match="unfinished copy"):
+        open_folder(tmp_path / "new")
+    assert restore(path, tmp_path / "new").settings.path == tmp_path / "new" / "bunko.toml"
+    assert (tmp_path / "new" / "stdin" / "stdin.md").read_bytes() == files["stdin/stdin.md"]
+    open_folder(tmp_path / "new").close()
+
+
 def test_what_is_imported_meanwhile_is_not_in_the_backup(folder: Path, tmp_path: Path) -> None:
     with open_folder(folder) as library:
         before = digests(library.store)
@@ -353,6 +452,16 @@ def test_a_file_that_is_there_is_not_overwritten(file: Path, tmp_path: Path) -> 
     for impossible in (tmp_path / "missing" / "backup.zip", tmp_path / "plain" / "backup.zip"):
         with pytest.raises(SourceError, match="cannot be written"):
             back_up(folder, impossible)
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(folder: Path, tmp_path: Path) -> None:
+    def write(step: str, done: int, total: int) -> None:
+        (tmp_path / "backup.zip").write_text("another backup")
+
+    with pytest.raises(SourceError, match="exists already"):
+        back_up(folder, tmp_path / "backup.zip", Observer(on_step=write))
+    assert (tmp_path / "backup.zip").read_text() == "another backup"
+    assert not list(tmp_path.glob(".*"))
 
 
 def archive(path: Path, files: dict[str, bytes], **manifest: Any) -> Path:

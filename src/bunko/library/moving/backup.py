@@ -14,9 +14,11 @@ before anything is written to the new place.
 from __future__ import annotations
 
 import errno
+import filecmp
 import json
 import os
 import shutil
+import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -100,6 +102,7 @@ class RestoredSettings:
     text: str = ""
     left_out: tuple[str, ...] = ()  # settings that can be restored, but only if they are asked for
     replaced_by: Path | None = None  # the file that is used instead
+    is_there: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +126,8 @@ def write_backup(
     store = library.store
     if not store.is_persistent:
         raise SettingsError("A library in memory ends with its process", hint="Set storage.kind to sqlite.")
-    if path.exists():
-        raise SourceError(f"{path} exists already", hint="Name another file, or delete that one first.")
+    if os.path.lexists(path):
+        raise _taken_error(path)
     with _work_folder(library.paths.folder) as folder:
         _check_space(folder, store.size())
         made_at = now()
@@ -138,13 +141,15 @@ def write_backup(
         files |= {f"stdin/{file.name}": file for file in memos}
         try:
             with (
-                replace_file(path, mode=0o600) as output,
+                replace_file(path, mode=0o600, is_new=True) as output,
                 ZipFile(output, "w", ZIP_DEFLATED, compresslevel=1) as archive,
             ):
                 digests = _write_files(archive, files, observer)
                 backup = Backup(FORMAT_VERSION, __version__, made_at, str(memos[0].resolve()) if memos else "", digests)
                 archive.writestr(_MANIFEST, json.dumps(asdict(backup)))
                 reach_failpoint("backup.written")
+        except FileExistsError as error:  # since the command began
+            raise _taken_error(path) from error
         except OSError as error:
             kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else SourceError
             raise kind(
@@ -152,6 +157,10 @@ def write_backup(
                 hint="Name a file in a folder that you may write to, on a disk with enough space.",
             ) from error
     return backup, rows
+
+
+def _taken_error(path: Path) -> SourceError:
+    return SourceError(f"{path} exists already", hint="Name another file, or delete that one first.")
 
 
 def _write_files(archive: ZipFile, files: Mapping[str, Path], observer: Observer) -> dict[str, str]:
@@ -257,12 +266,16 @@ def restore_backup(
         backup = read_backup(path, folder, observer)
         with closing(_open_copy(folder / _LIBRARY, path)) as source:
             _check_place(address, source.id)
+            _check_memos(folder, paths)
             settings = _plan_settings(folder, located, loaded, with_settings=with_settings)
             with closing(stores.build(*address)) as target, exclude_writers(target, observer):
                 _check_place(address, source.id)  # it may have changed since
-                if settings.path is not None:
-                    write_text_file(settings.path, settings.text)
-                _restore_memos(folder, paths, source, backup)
+                target.rows.begin_copy(source.id)  # what is written from here on belongs to an unfinished copy
+                try:
+                    _write_settings(settings)
+                    _restore_memos(folder, paths, source, backup)
+                except OSError as error:
+                    raise _unwritable_error(paths.folder, error) from error
                 rows = copy_library(source, target, observer, is_finished=True)
             return Restored(backup, target.location, [tool.name for tool in catalog.tools(source)], rows, settings)
 
@@ -313,8 +326,8 @@ def _plan_settings(
         text = edit_config(config.path, "", accepted)
     left_out = tuple(clean_label(name, _MAX_NAME_CHARS) for name in others if name not in _PLACE_KEYS)
     is_there = os.path.lexists(path)
-    if is_there and path.is_file() and not path.is_symlink() and path.read_bytes() == text.encode():
-        return RestoredSettings(path, text, left_out)  # written by a restore that was interrupted
+    if is_there and stat.S_ISREG(path.lstat().st_mode) and path.read_bytes() == text.encode():
+        return RestoredSettings(path, text, left_out, is_there=True)  # by a restore that was interrupted
     if own := find_config(located.folder):
         return RestoredSettings(replaced_by=own.path)
     if is_there:
@@ -324,12 +337,41 @@ def _plan_settings(
     return RestoredSettings(path if text else None, text, left_out)
 
 
+def _write_settings(settings: RestoredSettings) -> None:
+    if settings.path is not None and not settings.is_there:
+        write_text_file(settings.path, settings.text, is_new=True)
+
+
+def _check_memos(folder: Path, paths: LibraryPaths) -> None:
+    """Raise an error if memos in the new place would be lost, or anything there leads elsewhere."""
+    files, place = {file.name: file for file in (folder / "stdin").iterdir()}, input_folder(paths)
+    if not files or not os.path.lexists(place):
+        return
+    taken = [place] if place.is_symlink() or not place.is_dir() else []
+    for target in () if taken else (place / Path(name).name for name in _MEMOS):
+        if os.path.lexists(target) and not _is_same_file(target, files.get(target.name)):
+            taken.append(target)
+    if taken:
+        raise LibraryError(
+            f"{taken[0]} is there already, and was not changed",
+            hint="Move it away, or name an empty folder with --library.",
+        )
+
+
+def _is_same_file(path: Path, other: Path | None) -> bool:
+    """Return whether a path is a regular file, not a link, with the content of another one."""
+    is_regular = stat.S_ISREG(path.lstat().st_mode)
+    return is_regular and other is not None and filecmp.cmp(path, other, shallow=False)
+
+
 def _restore_memos(folder: Path, paths: LibraryPaths, source: Store, backup: Backup) -> None:
     """Write the memos from standard input to the new place, and let their tool name it."""
     for file in (folder / "stdin").iterdir():
         target = input_folder(paths) / file.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.path.lexists(target):  # else it has the same content
+            with open(file, "rb") as memos, replace_file(target, mode=0o600, is_new=True) as output:
+                shutil.copyfileobj(memos, output)
         for tool in source.tools.all():
             if tool.source == backup.memos != str(target.resolve()):
                 source.tools.put(replace(tool, source=str(target.resolve())))
@@ -343,10 +385,7 @@ def _work_folder(parent: Path) -> Iterator[Path]:
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = TemporaryFolder(".bunko-backup-", parent)
     except OSError as error:
-        raise LibraryReadOnly(
-            f"{parent} cannot be written: {error.strerror or error}",
-            hint="Check who owns the folder, or choose another one with --library.",
-        ) from error
+        raise _unwritable_error(parent, error) from error
     try:
         yield folder.path
     finally:
@@ -354,6 +393,13 @@ def _work_folder(parent: Path) -> Iterator[Path]:
         with suppress(OSError):  # a folder that is not empty stays
             for path in missing:
                 path.rmdir()
+
+
+def _unwritable_error(folder: Path, error: OSError) -> LibraryReadOnly:
+    return LibraryReadOnly(
+        f"{folder} cannot be written: {error.strerror or error}",
+        hint="Check who owns the folder, or choose another one with --library.",
+    )
 
 
 def _check_space(folder: Path, size: int) -> None:
