@@ -24,12 +24,15 @@ from bunko.errors import BunkoError, LibraryDamaged, LibraryError, LibraryTooNew
 from bunko.library.library import Library
 from bunko.library.memos import MEMOS_TOOL, import_memos
 from bunko.library.moving.backup import FORMAT_VERSION, Restored, read_backup, restore_backup, write_backup
-from bunko.library.moving.move import COPY_STEP
+from bunko.library.moving.move import COPY_STEP, Mover
 from bunko.library.open import open_library
 from bunko.library.opening.load_settings import load_library_settings
 from bunko.library.opening.paths import locate_library
+from bunko.protocols import Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.types import Tool
+from bunko.types.access import AuditEntry, Rights, Token
+from bunko.types.records import DomainRule
 from tests.library.full_library import answers, digests, make_library, place
 from tests.stores.test_old_libraries import SCHEMAS, STORED
 
@@ -440,6 +443,53 @@ def test_a_place_that_holds_a_library_is_refused_and_not_changed(file: Path, tmp
     assert (tmp_path / "text" / "library.db").read_text().startswith("not a database")
     stores.build("sqlite", tmp_path / "empty" / "library.db").close()
     assert restore(file, tmp_path / "empty").rows
+
+
+def add_token(store: Store) -> None:
+    store.tokens.add(Token("alice", "0f" * 32, Rights(("notes",)), "2026-01-01T00:00:00"))
+
+
+def add_audit_entry(store: Store) -> None:
+    store.audit.begin(AuditEntry("2026-01-01T00:00:00", "alice", "cli", "tool rm", ("notes",)), limit=10)
+
+
+def add_domain(store: Store) -> None:
+    store.domains.put(DomainRule("example.com", True, "U1", "2026-01-01T00:00:00"))
+
+
+@pytest.mark.parametrize("add", [add_token, add_audit_entry, add_domain])
+def test_a_library_without_tools_is_not_replaced(add: Callable[[Store], None], file: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with closing(stores.build("sqlite", tmp_path / "other" / "library.db")) as store:
+        add(store)
+        before = digests(store)
+    with pytest.raises(LibraryError, match="holds a library, which was not changed"):
+        restore(file, tmp_path / "other")
+    with open_folder(file.parent / "library") as library:
+        located = place(file.parent / "library")
+        mover = Mover(library, located, load_library_settings(located, environ={}))
+        with pytest.raises(LibraryError, match="holds another library"):
+            mover.plan(f"sqlite:{tmp_path / 'other' / 'library.db'}")
+    with closing(stores.build("sqlite", tmp_path / "other" / "library.db", read_only=True)) as store:
+        assert digests(store) == before
+
+
+def test_a_link_to_nothing_is_no_place(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "library.db").symlink_to(tmp_path / "elsewhere.db")
+    with pytest.raises(LibraryError, match="is a link to a file that does not exist"):
+        restore(file, tmp_path / "new")
+    assert not (tmp_path / "elsewhere.db").exists()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_never_ends_is_no_backup(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "endless")
+    with pytest.raises(SourceError, match="is not a file"):
+        read_backup(tmp_path / "endless")
+    with pytest.raises(SourceError, match="is not a file"):
+        restore(tmp_path / "endless", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_file_that_is_there_is_not_overwritten(file: Path, tmp_path: Path) -> None:

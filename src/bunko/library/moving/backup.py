@@ -25,6 +25,7 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import IO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 from bunko import stores
@@ -39,7 +40,7 @@ from bunko.errors import (
 )
 from bunko.library.library import Library
 from bunko.library.memos import INPUT_SUFFIXES, input_folder
-from bunko.library.moving.move import PATH_KEYS, SETTINGS_KEYS, copy_library, exclude_writers
+from bunko.library.moving.move import PATH_KEYS, SETTINGS_KEYS, copy_library, exclude_writers, holds_rows
 from bunko.library.moving.settings_file import find_config, read_text
 from bunko.library.opening.load_settings import check_database_flag, paths_from_settings, store_address
 from bunko.library.opening.paths import LibraryPaths
@@ -112,6 +113,7 @@ class Restored:
     backup: Backup
     place: str
     tools: list[str]
+    tokens: list[str]  # by name; those that were revoked since the backup was made are valid again
     rows: int
     settings: RestoredSettings
 
@@ -201,7 +203,7 @@ def _remove_settings(path: Path, keys: Sequence[str]) -> str:
 
 def read_backup(path: Path, folder: Path | None = None, observer: Observer = NO_OBSERVER) -> Backup:
     """Check all of a backup, write its files to a folder if one is given, and return what it says."""
-    with _translate_errors(path, folder), ZipFile(path) as archive:
+    with _translate_errors(path, folder), _open_regular_file(path) as file, ZipFile(file) as archive:
         if any(member.compress_type not in (ZIP_STORED, ZIP_DEFLATED) for member in archive.infolist()):
             raise BadZipFile
         backup = _parse_manifest(archive, path)
@@ -209,7 +211,7 @@ def read_backup(path: Path, folder: Path | None = None, observer: Observer = NO_
         if _LIBRARY not in members or members.keys() != backup.sha256.keys() or not members.keys() <= _NAMES:
             raise BadZipFile
         total, done = sum(member.file_size for member in members.values()), 0
-        if total > max(_MIN_SIZE_LIMIT, _MAX_GROWTH * path.stat().st_size):
+        if total > max(_MIN_SIZE_LIMIT, _MAX_GROWTH * os.fstat(file.fileno()).st_size):
             raise BadZipFile
         if folder is not None:
             _check_space(folder, total)
@@ -217,16 +219,29 @@ def read_backup(path: Path, folder: Path | None = None, observer: Observer = NO_
         for name, member in members.items():
             digest = sha256()
             target = nullcontext() if folder is None else open(folder / name, "xb")  # noqa: SIM115
-            with archive.open(member) as source, target as file:
+            with archive.open(member) as source, target as output:
                 while block := source.read(_BLOCK_BYTES):
                     digest.update(block)
-                    if file is not None:
-                        file.write(block)
+                    if output is not None:
+                        output.write(block)
                     done += len(block)
                     observer.on_step(_CHECK_STEP, done, total)
             if digest.hexdigest() != backup.sha256[name]:
                 raise BadZipFile
     return backup
+
+
+@contextmanager
+def _open_regular_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, but nothing of which opening or reading may never end."""
+
+    def open_at_once(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    with open(path, "rb", opener=open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise SourceError(f"{path} is not a file", hint="Name the file that bunko backup wrote.")
+        yield file
 
 
 def _parse_manifest(archive: ZipFile, path: Path) -> Backup:
@@ -267,6 +282,7 @@ def restore_backup(
         with closing(_open_copy(folder / _LIBRARY, path)) as source:
             _check_place(address, source.id)
             _check_memos(folder, paths)
+            tokens = [token.name for token in source.tokens.all()]
             settings = _plan_settings(folder, located, loaded, with_settings=with_settings)
             with closing(stores.build(*address)) as target, exclude_writers(target, observer):
                 _check_place(address, source.id)  # it may have changed since
@@ -277,7 +293,8 @@ def restore_backup(
                 except OSError as error:
                     raise _unwritable_error(paths.folder, error) from error
                 rows = copy_library(source, target, observer, is_finished=True)
-            return Restored(backup, target.location, [tool.name for tool in catalog.tools(source)], rows, settings)
+            tools = [tool.name for tool in catalog.tools(source)]
+            return Restored(backup, target.location, tools, tokens, rows, settings)
 
 
 def _open_copy(copy: Path, path: Path) -> Store:
@@ -294,6 +311,11 @@ def _open_copy(copy: Path, path: Path) -> Store:
 
 def _check_place(address: StoreAddress, library_id: str) -> None:
     """Raise an error if a place holds a library, unless it is an unfinished copy of the same one."""
+    if address.server is None and address.location.is_symlink() and not address.location.exists():
+        raise LibraryError(
+            f"{address.location} is a link to a file that does not exist",
+            hint="Remove the link, or name an empty folder with --library.",
+        )
     if not stores.exists(*address):
         return
     try:
@@ -301,7 +323,7 @@ def _check_place(address: StoreAddress, library_id: str) -> None:
             if store.rows.is_unfinished():
                 is_free = store.rows.copy_of() == library_id
             else:
-                is_free = not (store.tools.all() or store.rows.count("vectors"))
+                is_free = not holds_rows(store)
     except LibraryReadOnly:  # its tables are older than those of this bunko
         is_free = False
     if not is_free:

@@ -11,7 +11,7 @@ import click
 
 from bunko.interfaces.cli.options import PATH, SharedOptions, library_options
 from bunko.interfaces.cli.terminal.columns import local_time
-from bunko.interfaces.cli.terminal.printing import print_json, say
+from bunko.interfaces.cli.terminal.printing import escape_controls, print_json, say
 from bunko.interfaces.cli.terminal.progress import show_steps
 from bunko.interfaces.text import format_count, format_size
 from bunko.library.moving.backup import read_backup, restore_backup, write_backup
@@ -90,6 +90,7 @@ def restore(file: Path, settings: bool, shared: SharedOptions) -> None:
             "library": restored.place,
             "rows": restored.rows,
             "tools": restored.tools,
+            "tokens": restored.tokens,
             "settings": None if written.path is None else str(written.path),
             "settings_left_out": list(written.left_out),
         }
@@ -98,6 +99,9 @@ def restore(file: Path, settings: bool, shared: SharedOptions) -> None:
     tools = format_count(len(restored.tools), "tool")
     say(f"Restored {tools} to {restored.place}; all {restored.rows:,} rows are equal.")
     say(_describe(file, restored.backup))
+    if restored.tokens:
+        say(f"Tokens that are valid again: {', '.join(map(escape_controls, restored.tokens))}.")
+        say(f"Revoke again what was revoked since: bunko token revoke NAME{located.cli_flags()}")
     if written.path is not None:
         say(f"Wrote {written.path}; it names neither a server nor an index engine.")
     elif written.replaced_by is not None:
