@@ -49,7 +49,8 @@ def test_json_says_what_was_written_checked_and_restored(run: Run, library: Path
     assert checked == {key: value for key, value in written.items() if key != "rows"} | {"complete": True}
     restored = run("restore", file, "--library", new, "--json").json()
     assert (restored["library"], restored["rows"]) == (str(new / "library.db"), written["rows"])
-    assert (restored["tools"], restored["settings"]) == (["notes"], None)
+    assert (restored["tools"], restored["settings"], restored["settings_left_out"]) == (["notes"], None, [])
+    assert restored["tokens"] == []
 
 
 def test_in_a_folder_a_backup_is_named_by_date_and_time(run: Run, library: Path, tmp_path: Path) -> None:
@@ -58,6 +59,36 @@ def test_in_a_folder_a_backup_is_named_by_date_and_time(run: Run, library: Path,
     written = run("backup", folder, "--library", library, "--json").json()
     assert [str(path) for path in folder.iterdir()] == [written["file"]]
     assert re.fullmatch(r"bunko-\d{8}T\d{6}Z\.zip", Path(str(written["file"])).name)
+
+
+def test_settings_that_a_backup_may_not_set_are_named_with_the_flag_for_them(
+    run: Run, library: Path, tmp_path: Path
+) -> None:
+    (library / "bunko.toml").write_text("[search]\ntop_k = 3\n[serve]\nport = 9000\n")
+    file = tmp_path / "backup.zip"
+    assert run("backup", file, "--library", library).code == 0
+    restored = run("restore", file, "--library", tmp_path / "new")
+    assert "Not restored, because a backup may come from somebody else: serve.port." in restored.out
+    assert "--settings restores them too" in restored.out
+    assert "port" not in (tmp_path / "new" / "bunko.toml").read_text()
+    told = run("restore", file, "--library", tmp_path / "json", "--json").json()
+    assert told["settings_left_out"] == ["serve.port"]
+    whole = run("restore", file, "--library", tmp_path / "own", "--settings")
+    assert "Not restored" not in whole.out
+    assert (tmp_path / "own" / "bunko.toml").read_text() == (library / "bunko.toml").read_text()
+
+
+def test_tokens_that_a_restore_makes_valid_again_are_named(run: Run, library: Path, tmp_path: Path) -> None:
+    assert run("token", "add", "alice", "--library", library).code == 0
+    assert run("token", "add", "bob", "--library", library).code == 0
+    assert run("backup", tmp_path / "backup.zip", "--library", library).code == 0
+    assert run("token", "revoke", "alice", "--library", library).code == 0
+    new = tmp_path / "new"
+    restored = run("restore", tmp_path / "backup.zip", "--library", new)
+    assert "Tokens that are valid again: alice, bob." in restored.out
+    assert f"Revoke again what was revoked since: bunko token revoke NAME --library {new}" in restored.out
+    told = run("restore", tmp_path / "backup.zip", "--library", tmp_path / "json", "--json").json()
+    assert told["tokens"] == ["alice", "bob"]
 
 
 def test_a_restore_to_a_file_leaves_the_settings_of_its_folder_alone(run: Run, library: Path, tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import random
 import sqlite3
 import stat
+import tomllib
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -22,12 +24,15 @@ from bunko.errors import BunkoError, LibraryDamaged, LibraryError, LibraryTooNew
 from bunko.library.library import Library
 from bunko.library.memos import MEMOS_TOOL, import_memos
 from bunko.library.moving.backup import FORMAT_VERSION, Restored, read_backup, restore_backup, write_backup
-from bunko.library.moving.move import COPY_STEP
+from bunko.library.moving.move import COPY_STEP, Mover
 from bunko.library.open import open_library
 from bunko.library.opening.load_settings import load_library_settings
 from bunko.library.opening.paths import locate_library
+from bunko.protocols import Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.types import Tool
+from bunko.types.access import AuditEntry, Rights, Token
+from bunko.types.records import DomainRule
 from tests.library.full_library import answers, digests, make_library, place
 from tests.stores.test_old_libraries import SCHEMAS, STORED
 
@@ -77,8 +82,9 @@ def back_up(folder: Path, path: Path, observer: Observer = NO_OBSERVER) -> int:
         return write_backup(library, place(folder), path, observer)[1]
 
 
-def restore(path: Path, folder: Path, observer: Observer = NO_OBSERVER) -> Restored:
-    return restore_backup(path, place(folder), load_library_settings(place(folder), environ={}), observer)
+def restore(path: Path, folder: Path, observer: Observer = NO_OBSERVER, *, with_settings: bool = False) -> Restored:
+    loaded = load_library_settings(place(folder), environ={})
+    return restore_backup(path, place(folder), loaded, observer, with_settings=with_settings)
 
 
 class Killed(BaseException):
@@ -136,17 +142,105 @@ def test_settings_come_along_without_secrets_and_without_the_old_place(folder: P
         kept = archive.read("bunko.toml").decode()
         assert b"geheim" not in b"".join(map(archive.read, archive.namelist()))
     assert kept == SETTINGS.replace('openai_api_key = "sk-geheim"  # not for others\n', "")
-    restored = restore(tmp_path / "backup.zip", tmp_path / "new")
-    assert restored.settings == tmp_path / "new" / "bunko.toml"
-    assert restored.settings.read_text().startswith("# mine\n[search]\ntop_k = 7\n")
-    assert "kind" not in restored.settings.read_text()
+    settings = restore(tmp_path / "backup.zip", tmp_path / "new", with_settings=True).settings
+    assert settings.path == tmp_path / "new" / "bunko.toml"
+    assert settings.path.read_text().startswith("# mine\n[search]\ntop_k = 7\n")
+    assert "kind" not in settings.path.read_text()
+    assert settings.left_out == ()
     # Settings that are there already say what this machine needs.
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "config.yaml").write_text("search:\n  top_k: 2\n")
-    assert restore(tmp_path / "backup.zip", tmp_path / "other").settings is None
+    for with_settings, name in ((False, "other"), (True, "another")):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "config.yaml").write_text("search:\n  top_k: 2\n")
+        settings = restore(tmp_path / "backup.zip", tmp_path / name, with_settings=with_settings).settings
+        assert (settings.path, settings.replaced_by) == (None, tmp_path / name / "config.yaml")
     assert sorted(path.suffix for path in (tmp_path / "other").iterdir() if path.name.startswith(("b", "c"))) == [
         ".yaml"
     ]
+
+
+STRANGE_SETTINGS = """
+[search]
+top_k = 7
+
+[chunking]
+size = 5
+overlap = 5000
+
+[embedding]
+provider = "openai"
+openai_base_url = "https://collect.example/v1"
+openai_api_key_file = "~/.config/openai"
+
+[serve]
+host = "0.0.0.0"
+allowed_hosts = [
+  "collect.example",
+]
+
+[sign_in]
+url = "https://collect.example"
+
+[safety]
+url_check = true
+
+[storage]
+bm25_persist_dir = "/tmp/elsewhere"
+chromadb_persist_dir = "/tmp/elsewhere"
+
+[scanner]
+respect_gitignore = false
+"""
+
+
+def test_a_backup_of_somebody_else_sets_only_what_a_documents_folder_may(file: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(file) as backup:
+        library = backup.read("library.db")
+    strange = archive(tmp_path / "strange.zip", {"library.db": library, "bunko.toml": STRANGE_SETTINGS.encode()})
+    settings = restore(strange, tmp_path / "new").settings
+    assert settings.path == tmp_path / "new" / "bunko.toml"
+    assert tomllib.loads(settings.path.read_text()) == {"search": {"top_k": 7}}
+    assert settings.left_out == (
+        "chunking.size", "chunking.overlap", "embedding.provider", "embedding.openai_base_url",
+        "embedding.openai_api_key_file", "serve.host", "serve.allowed_hosts", "sign_in.url", "safety.url_check",
+        "scanner.respect_gitignore",
+    )  # fmt: skip
+    # The user's own settings are not replaced by those of a backup.
+    own = tmp_path / "config" / "bunko" / "bunko.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("[safety]\nurl_check = true\n")
+    settings = restore(strange, tmp_path / "second").settings
+    assert (settings.path, settings.replaced_by) == (None, own)
+    assert {"search.top_k", "serve.host"} <= set(settings.left_out)
+    assert not (tmp_path / "second" / "bunko.toml").exists()
+    # The backup's owner asks for all, and still gets no folder of the old place.
+    settings = restore(strange, tmp_path / "third", with_settings=True).settings
+    assert settings.path == tmp_path / "third" / "bunko.toml"
+    sections = tomllib.loads(settings.path.read_text())
+    assert sections["serve"] == {"host": "0.0.0.0", "allowed_hosts": ["collect.example"]}
+    assert "persist_dir" not in settings.path.read_text()
+
+
+@pytest.mark.parametrize("text", ["not = = toml", "a: *b", "[search]\ntop_k = 9999999\n", "search = 5"])
+def test_a_config_file_of_somebody_else_that_is_wrong_is_left_out(text: str, file: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(file) as backup:
+        files = {"library.db": backup.read("library.db"), "bunko.toml": text.encode()}
+    assert restore(archive(tmp_path / "strange.zip", files), tmp_path / "new").settings.path is None
+    assert not (tmp_path / "new" / "bunko.toml").exists()
+    open_folder(tmp_path / "new").close()
+
+
+def test_a_file_of_another_program_is_not_replaced_by_settings(folder: Path, tmp_path: Path) -> None:
+    (folder / "config.yaml").write_text("search:\n  top_k: 7\n")
+    back_up(folder, tmp_path / "backup.zip")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "config.yaml").write_text("theme: dark\n")
+    for with_settings in (False, True):
+        (tmp_path / "new" / "library.db").unlink(missing_ok=True)
+        settings = restore(tmp_path / "backup.zip", tmp_path / "new", with_settings=with_settings).settings
+        assert (settings.path, settings.replaced_by) == (None, tmp_path / "new" / "config.yaml")
+    assert (tmp_path / "new" / "config.yaml").read_text() == "theme: dark\n"
 
 
 def test_settings_whose_secrets_cannot_be_left_out_are_not_backed_up_by_mistake(folder: Path, tmp_path: Path) -> None:
@@ -167,6 +261,104 @@ def test_memos_from_standard_input_come_along_and_their_tool_finds_them(folder: 
         assert Path(tool.source) == tmp_path / "new" / "stdin" / "stdin.md"
         import_memos(library, io.BytesIO("## 2025-01-02 港\n\n港まで歩いた。\n\n## 2025-01-03 城\n\n城。\n".encode()))
         assert library.stats.totals(tool.id).documents == 2
+
+
+@pytest.fixture(scope="module")
+def memos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backup with memos from standard input."""
+    folder = tmp_path_factory.mktemp("memos")
+    with open_folder(folder / "library") as library:
+        import_memos(library, io.BytesIO("## 2025-01-02 港\n\n港まで歩いた。\n".encode()))
+    back_up(folder / "library", folder / "memos.zip")
+    return folder / "memos.zip"
+
+
+def make_memo_link(new: Path, outside: Path) -> Path:
+    (new / "stdin").mkdir(parents=True)
+    (new / "stdin" / "stdin.md").symlink_to(outside / "precious.md")
+    return new / "stdin" / "stdin.md"
+
+
+def make_folder_link(new: Path, outside: Path) -> Path:
+    new.mkdir()
+    (new / "stdin").symlink_to(outside)
+    return new / "stdin"
+
+
+def make_newer_memo(new: Path, _: Path) -> Path:
+    (new / "stdin").mkdir(parents=True)
+    (new / "stdin" / "stdin.md").write_text("## 2026-01-01 newer\n")
+    return new / "stdin" / "stdin.md"
+
+
+def make_memo_of_another_format(new: Path, _: Path) -> Path:
+    (new / "stdin").mkdir(parents=True)
+    (new / "stdin" / "stdin.txt").write_text("2026-01-01 newer\n")
+    return new / "stdin" / "stdin.txt"
+
+
+def make_pipe(new: Path, _: Path) -> Path:
+    (new / "stdin").mkdir(parents=True)
+    os.mkfifo(new / "stdin" / "stdin.md")
+    return new / "stdin" / "stdin.md"
+
+
+def make_folder(new: Path, _: Path) -> Path:
+    (new / "stdin" / "stdin.md").mkdir(parents=True)
+    return new / "stdin" / "stdin.md"
+
+
+def make_file(new: Path, _: Path) -> Path:
+    new.mkdir()
+    (new / "stdin").write_text("mine")
+    return new / "stdin"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [make_memo_link, make_folder_link, make_newer_memo, make_memo_of_another_format, make_pipe, make_folder, make_file],
+)
+def test_what_is_in_the_place_of_memos_is_neither_replaced_nor_followed(
+    make: Callable[[Path, Path], Path], memos: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious.md").write_text("precious")
+    taken = make(tmp_path / "new", outside)
+    before = sorted(tmp_path.rglob("*"))
+    content = taken.read_bytes() if taken.is_file() else b""
+    with pytest.raises(LibraryError, match="is there already, and was not changed") as raised:
+        restore(memos, tmp_path / "new")
+    assert str(taken) in str(raised.value)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (outside / "precious.md").read_text() == "precious"
+    assert content == (taken.read_bytes() if taken.is_file() else b"")
+
+
+def test_restored_memos_are_read_by_their_owner_alone(memos: Path, tmp_path: Path) -> None:
+    restore(memos, tmp_path / "new")
+    assert stat.S_IMODE((tmp_path / "new" / "stdin" / "stdin.md").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("step", ["_restore_memos", "copy_library"])
+def test_a_restore_that_is_interrupted_after_it_wrote_a_file_is_unfinished(
+    step: str, memos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(*_: object, **__: object) -> None:
+        raise Killed
+
+    with zipfile.ZipFile(memos) as backup:
+        files = {name: backup.read(name) for name in ("library.db", "stdin/stdin.md")}
+    path = archive(tmp_path / "backup.zip", files | {"bunko.toml": b"[search]\ntop_k = 7\n"})
+    with monkeypatch.context() as patch:
+        patch.setattr(f"bunko.library.moving.backup.{step}", kill)
+        with pytest.raises(Killed):
+            restore(path, tmp_path / "new")
+    with pytest.raises(LibraryError, match="unfinished copy"):
+        open_folder(tmp_path / "new")
+    assert restore(path, tmp_path / "new").settings.path == tmp_path / "new" / "bunko.toml"
+    assert (tmp_path / "new" / "stdin" / "stdin.md").read_bytes() == files["stdin/stdin.md"]
+    open_folder(tmp_path / "new").close()
 
 
 def test_what_is_imported_meanwhile_is_not_in_the_backup(folder: Path, tmp_path: Path) -> None:
@@ -253,6 +445,53 @@ def test_a_place_that_holds_a_library_is_refused_and_not_changed(file: Path, tmp
     assert restore(file, tmp_path / "empty").rows
 
 
+def add_token(store: Store) -> None:
+    store.tokens.add(Token("alice", "0f" * 32, Rights(("notes",)), "2026-01-01T00:00:00"))
+
+
+def add_audit_entry(store: Store) -> None:
+    store.audit.begin(AuditEntry("2026-01-01T00:00:00", "alice", "cli", "tool rm", ("notes",)), limit=10)
+
+
+def add_domain(store: Store) -> None:
+    store.domains.put(DomainRule("example.com", True, "U1", "2026-01-01T00:00:00"))
+
+
+@pytest.mark.parametrize("add", [add_token, add_audit_entry, add_domain])
+def test_a_library_without_tools_is_not_replaced(add: Callable[[Store], None], file: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with closing(stores.build("sqlite", tmp_path / "other" / "library.db")) as store:
+        add(store)
+        before = digests(store)
+    with pytest.raises(LibraryError, match="holds a library, which was not changed"):
+        restore(file, tmp_path / "other")
+    with open_folder(file.parent / "library") as library:
+        located = place(file.parent / "library")
+        mover = Mover(library, located, load_library_settings(located, environ={}))
+        with pytest.raises(LibraryError, match="holds another library"):
+            mover.plan(f"sqlite:{tmp_path / 'other' / 'library.db'}")
+    with closing(stores.build("sqlite", tmp_path / "other" / "library.db", read_only=True)) as store:
+        assert digests(store) == before
+
+
+def test_a_link_to_nothing_is_no_place(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "library.db").symlink_to(tmp_path / "elsewhere.db")
+    with pytest.raises(LibraryError, match="is a link to a file that does not exist"):
+        restore(file, tmp_path / "new")
+    assert not (tmp_path / "elsewhere.db").exists()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_never_ends_is_no_backup(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "endless")
+    with pytest.raises(SourceError, match="is not a file"):
+        read_backup(tmp_path / "endless")
+    with pytest.raises(SourceError, match="is not a file"):
+        restore(tmp_path / "endless", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_file_that_is_there_is_not_overwritten(file: Path, tmp_path: Path) -> None:
     folder, content = file.parent / "library", file.read_bytes()
     for taken in (file, tmp_path):
@@ -263,6 +502,16 @@ def test_a_file_that_is_there_is_not_overwritten(file: Path, tmp_path: Path) -> 
     for impossible in (tmp_path / "missing" / "backup.zip", tmp_path / "plain" / "backup.zip"):
         with pytest.raises(SourceError, match="cannot be written"):
             back_up(folder, impossible)
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(folder: Path, tmp_path: Path) -> None:
+    def write(step: str, done: int, total: int) -> None:
+        (tmp_path / "backup.zip").write_text("another backup")
+
+    with pytest.raises(SourceError, match="exists already"):
+        back_up(folder, tmp_path / "backup.zip", Observer(on_step=write))
+    assert (tmp_path / "backup.zip").read_text() == "another backup"
+    assert not list(tmp_path.glob(".*"))
 
 
 def archive(path: Path, files: dict[str, bytes], **manifest: Any) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -115,6 +116,28 @@ def test_an_error_while_writing_keeps_the_old_file_and_leaves_nothing(tmp_path: 
     with pytest.raises(KeyboardInterrupt):
         fail()
     assert (path.read_text(), temporaries(tmp_path)) == ("old", [])
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_new_file_takes_only_a_name_that_is_free(
+    has_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    if not has_links:
+        monkeypatch.setattr(os, "link", refuse)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    write_text_file(folder / "new", "first", mode=0o600, is_new=True)
+    (folder / "link").symlink_to(folder / "nothing")
+    for name in ("new", "link"):
+        with pytest.raises(FileExistsError):
+            write_text_file(folder / name, "second", is_new=True)
+    assert sorted(path.name for path in folder.iterdir()) == ["link", "new"]
+    assert (folder / "new").read_text() == "first"
+    assert stat.S_IMODE((folder / "new").stat().st_mode) == 0o600
+    assert (folder / "new").stat().st_nlink == 1
 
 
 def test_a_file_has_its_permissions_from_the_start(tmp_path: Path) -> None:

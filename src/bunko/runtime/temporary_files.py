@@ -30,11 +30,12 @@ _OPEN_FLAGS = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", 
 
 
 @contextmanager
-def replace_file(path: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
+def replace_file(path: Path, *, mode: int = 0o666, is_new: bool = False) -> Iterator[IO[bytes]]:
     """Yield a file that gets its name, and replaces another of that name, when it is complete and on disk.
 
-    The umask limits its permissions, `mode`.
+    The umask limits its permissions, `mode`. With `is_new`, a file or link of that name stays: raise FileExistsError.
     """
+    give_name = _give_new_name if is_new else os.replace
     remove_abandoned_files(path.parent)
     file, temporary = _create_locked(path, mode)
     try:
@@ -43,18 +44,35 @@ def replace_file(path: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
             if os.name == "posix":  # still locked, so that nobody removes it before it has its name
-                temporary.replace(path)
+                give_name(temporary, path)
         if os.name != "posix":
-            temporary.replace(path)
+            give_name(temporary, path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
 
 
-def write_text_file(path: Path, text: str, *, mode: int = 0o666) -> None:
+def _give_new_name(temporary: Path, path: Path) -> None:
+    """Give a file a name that nothing has."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: an empty file takes the name first
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS))
+        try:
+            temporary.replace(path)
+        except BaseException:
+            path.unlink()
+            raise
+    else:
+        temporary.unlink()
+
+
+def write_text_file(path: Path, text: str, *, mode: int = 0o666, is_new: bool = False) -> None:
     """Write a text as UTF-8 to a file that is replaced as a whole; lone surrogates are escaped."""
-    with replace_file(path, mode=mode) as file:
+    with replace_file(path, mode=mode, is_new=is_new) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
 
 

@@ -233,6 +233,16 @@ def _folder_assignments(path: Path, table: files.Table, declared: Mapping[str, S
             yield _key_text(section), content, ""
 
 
+def folder_settings(config: files.ConfigFile) -> tuple[dict[str, object], list[str]]:
+    """Return the settings in a config file that a documents folder may set, and the names of its other settings."""
+    declared = all_settings()
+    assignments = list(_folder_assignments(config.path, config.table, declared))
+    limits = FolderFiles(config.path.parent, [])
+    accepted = {key: value for key, value, _ in limits.filter(assignments, config.path, declared)}
+    names = [f"{key}{FILE_SUFFIX}" if isinstance(value, KeyFile) else key for key, value, _ in assignments]
+    return accepted, list(dict.fromkeys(name for name in names if name not in accepted))
+
+
 def _secret_of_file_key(key: str, declared: Mapping[str, Setting]) -> str:
     """Return the secret setting that a key with the suffix `_file` belongs to, or an empty string."""
     secret_key = key.removesuffix(FILE_SUFFIX)

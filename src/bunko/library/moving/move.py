@@ -243,6 +243,8 @@ Digests = dict[tuple[str, int], Digest]
 COPY_STEP, VERIFY_STEP = "Copying", "Verifying"
 # What may change without the lock of imports.
 SMALL_TABLES = ("tools", "tokens", "audit", "outbox", "domains", "answers", "asked")
+# What a library without tools may have that nobody can make again.
+_MISSED_TABLES = ("vectors", "tokens", "audit", "outbox", "domains")
 
 
 def copy_rows(source: MovingRows, target: MovingRows, observer: Observer) -> Digests:
@@ -397,9 +399,14 @@ def check_destination(source: Store, destination: Destination) -> Content:
             if store.moved_to():
                 return "former"
             raise _here_already_error(place)
-        if store.tools.all() or store.rows.count("vectors"):
+        if holds_rows(store):
             raise _holds_other_error(place)
     return "empty"
+
+
+def holds_rows(store: Store) -> bool:
+    """Return whether a library has anything that would be missed."""
+    return bool(store.tools.all()) or any(map(store.rows.count, _MISSED_TABLES))
 
 
 def _here_already_error(place: str) -> LibraryError:

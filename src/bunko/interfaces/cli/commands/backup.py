@@ -11,7 +11,7 @@ import click
 
 from bunko.interfaces.cli.options import PATH, SharedOptions, library_options
 from bunko.interfaces.cli.terminal.columns import local_time
-from bunko.interfaces.cli.terminal.printing import print_json, say
+from bunko.interfaces.cli.terminal.printing import escape_controls, print_json, say
 from bunko.interfaces.cli.terminal.progress import show_steps
 from bunko.interfaces.text import format_count, format_size
 from bunko.library.moving.backup import read_backup, restore_backup, write_backup
@@ -62,34 +62,55 @@ def command(file: Path, check: bool, shared: SharedOptions) -> None:
 
 @click.command()
 @click.argument("file", type=PATH)
+@click.option("--settings", is_flag=True, help="Restore all settings in a backup of your own.")
 @library_options
-def restore(file: Path, shared: SharedOptions) -> None:
+def restore(file: Path, settings: bool, shared: SharedOptions) -> None:
     """Make an empty place the library of a backup.
 
     The place is named as in all commands: --library, --database, or the settings, which may name a server. All of the
     file is checked before anything is written, and all rows afterwards. A place that holds a library is refused. After
     an interruption, run the same command again; until it has ended, no other command opens the library.
 
+    A backup has the power of whoever made it: its tools name the folders that are read, and its tokens let people in.
+    Of its settings, only those are restored that a documents folder may set; those of a backup of your own need
+    --settings.
+
     \b
     Example:
       bunko restore ~/backups/bunko-20261119T190000Z.zip --library ~/restored
+      bunko restore ~/backups/bunko-20261119T190000Z.zip --library ~/library --settings
     """
     file = file.expanduser()
     located, loaded = shared.library_paths(), shared.load_settings()
     with show_steps() as observer:
-        restored = restore_backup(file, located, loaded, observer)
+        restored = restore_backup(file, located, loaded, observer, with_settings=settings)
+    written = restored.settings
     if shared.as_json:
-        fields = {"library": restored.place, "rows": restored.rows, "tools": restored.tools}
-        settings = None if restored.settings is None else str(restored.settings)
-        print_json(_to_dict(file, restored.backup) | fields | {"settings": settings})
+        fields = {
+            "library": restored.place,
+            "rows": restored.rows,
+            "tools": restored.tools,
+            "tokens": restored.tokens,
+            "settings": None if written.path is None else str(written.path),
+            "settings_left_out": list(written.left_out),
+        }
+        print_json(_to_dict(file, restored.backup) | fields)
         return
     tools = format_count(len(restored.tools), "tool")
     say(f"Restored {tools} to {restored.place}; all {restored.rows:,} rows are equal.")
     say(_describe(file, restored.backup))
-    if restored.settings is not None:
-        say(f"Wrote {restored.settings}; it names neither a server nor an index engine.")
+    if restored.tokens:
+        say(f"Tokens that are valid again: {', '.join(map(escape_controls, restored.tokens))}.")
+        say(f"Revoke again what was revoked since: bunko token revoke NAME{located.cli_flags()}")
+    if written.path is not None:
+        say(f"Wrote {written.path}; it names neither a server nor an index engine.")
+    elif written.replaced_by is not None:
+        say(f"The settings in the backup were not written, because there is {written.replaced_by}.")
     elif restored.backup.has_settings:
         say("The settings in the backup were not written.")
+    if written.left_out:
+        say(f"Not restored, because a backup may come from somebody else: {', '.join(written.left_out)}.")
+        say("If it is your own, --settings restores them too, to an empty place.")
     say(f"The first search builds the index. Look at what there is: bunko status{located.cli_flags()}")
 
 
