@@ -24,12 +24,15 @@ QUERIES = [
 ]
 
 
-def test_what_bunko_finds_in_the_written_files_is_judged_by_document(tmp_path: Path) -> None:
+def test_what_bunko_finds_in_the_written_files_is_judged_by_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids = peers.write_files(DOCUMENTS, QUERIES, tmp_path)
     with bunko.open(tmp_path / "docs", environ={}) as library:
         library.reindex()
-    search = peer_engines.ENGINES["bunko, words and meaning"].open(tmp_path)
-    hits = [search(query, peer_engines.TOP) for query in json.loads((tmp_path / "queries.json").read_text("utf-8"))]
+        monkeypatch.setattr(bunko, "open", lambda *_, **__: library)  # else nothing closes it before its process ends
+        search = peer_engines.ENGINES["bunko, words and meaning"].open(tmp_path)
+        hits = [search(query, peer_engines.TOP) for query in json.loads((tmp_path / "queries.json").read_text("utf-8"))]
     measures = peers.judge(QUERIES, [[ids[file] for file in files] for files in hits])
     assert [(row["ndcg@10"], row["recall@10"]) for row in measures] == [(1.0, 1.0)] * 2
 

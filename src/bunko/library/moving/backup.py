@@ -21,7 +21,7 @@ import shutil
 import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -299,14 +299,16 @@ def restore_backup(
 
 def _open_copy(copy: Path, path: Path) -> Store:
     """Open the library of a backup with the checks for a stranger's file; migrate an older one."""
-    try:
-        store = stores.build("sqlite", copy)
-    except LibraryDamaged as error:  # it names the copy
-        raise _damaged_error(path) from error
-    if store.check():
-        store.close()
-        raise _damaged_error(path)
-    return store
+    with ExitStack() as opened:
+        try:
+            store = opened.enter_context(closing(stores.build("sqlite", copy)))
+            problems = store.check()
+        except LibraryDamaged as error:  # it names the copy
+            raise _damaged_error(path) from error
+        if problems:
+            raise _damaged_error(path)
+        opened.pop_all()
+        return store
 
 
 def _check_place(address: StoreAddress, library_id: str) -> None:
