@@ -213,6 +213,7 @@ def by_stranger(provider: Provider, claims: dict[str, Any]) -> str:
 
 
 HOUR = 3600
+_HEADER = {"alg": "RS256", "kid": "rsa-1", "typ": "at+jwt"}
 Forge = Callable[[Provider, str], str]
 FORGED: dict[str, Forge] = {
     "wrong issuer": lambda p, a: p.token(a, iss="https://elsewhere.example"),
@@ -261,6 +262,11 @@ FORGED: dict[str, Forge] = {
     "an unknown extension": lambda p, a: jwt.encode(
         p.claims(a), RSA_KEY, "RS256", headers={"kid": "rsa-1", "crit": ["new"], "new": 1}
     ),
+    "extensions that are a number": lambda p, a: sign_by_hand(_HEADER | {"crit": 5}, {}, b"x"),
+    "extensions that are null": lambda p, a: sign_by_hand(_HEADER | {"crit": None}, {}, b"x"),
+    "an extension that is a list": lambda p, a: sign_by_hand(_HEADER | {"crit": [[]]}, {}, b"x"),
+    "an extension that is a table": lambda p, a: sign_by_hand(_HEADER | {"crit": [{}]}, {}, b"x"),
+    "deep claims": lambda p, a: jwt.api_jws.encode(b"[" * 8000, RSA_KEY, "RS256", headers={"kid": "rsa-1"}),
     "a huge token": lambda p, a: p.token(a, more="x" * 12_000),
     "claims that are a list": lambda p, a: jwt.api_jws.encode(b"[1]", RSA_KEY, "RS256", headers={"kid": "rsa-1"}),
     "nonsense": lambda p, a: "a.b.c",
@@ -284,7 +290,7 @@ REASONS = {
     "wrong audience": "aud", "wrong issuer": "iss", "expired": "expired", "not yet valid": "not yet valid",
     "issued in the future": "future", "no end": "exp", "algorithm none with a key": "none",
     "HS256 with the public key": "HS256", "an ID token": "not an access token", "a huge token": "too long",
-    "signed by somebody else": "bad_signature",
+    "signed by somebody else": "bad_signature", "extensions that are a number": "TypeError",
 }  # fmt: skip
 
 
