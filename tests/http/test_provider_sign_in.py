@@ -17,7 +17,7 @@ import pytest
 from bunko.interfaces.http import sessions, sign_in
 from bunko.library.rights import identity_provider
 from tests.http.provider import CLIENT_ID, CLIENT_SECRET, NEXT_KEY, Provider, run_provider
-from tests.http.server import Reply, Site, ask, serve_site
+from tests.http.server import TOKEN, Reply, Site, ask, serve_site
 
 
 @pytest.fixture
@@ -121,6 +121,31 @@ def test_behind_a_proxy_with_tls_the_cookies_are_only_for_https(tmp_path: Path, 
         assert query["redirect_uri"] == ["https://bunko.example.com/login/callback"]
         metadata = json.loads(site.ask("/.well-known/oauth-protected-resource/mcp", **proxied).text)
         assert metadata["resource"] == "https://bunko.example.com/mcp"
+
+
+@pytest.mark.parametrize(
+    "url", ["https://bunko.example.com", "https://Bunko.example.com:443", "https://bunko.example.com:8443"]
+)
+def test_at_an_https_address_cookies_are_only_for_https_whatever_the_proxy_says(
+    tmp_path: Path, provider: Provider, url: str
+) -> None:
+    host = {"Host": "bunko.example.com:8443" if url.endswith("8443") else "bunko.example.com"}
+    with serve_site(tmp_path, sign_in=settings(provider, url=url)) as site:
+        begun = site.ask("/login/start", **host)
+        at_provider = urlsplit(begun.headers["Location"])
+        location = ask(at_provider.port or 0, f"{at_provider.path}?{at_provider.query}").headers["Location"]
+        [(name, value)] = cookies_of(begun).items()
+        ended = site.ask(location.removeprefix(url), Cookie=f"{name}={value}", **host)
+        form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"https://{host['Host']}", **host}
+        typed = site.ask("/login", method="POST", body=f"token={TOKEN}", **form)
+        for reply, count in ((begun, 1), (ended, 2), (typed, 1)):
+            assert reply.status == 303
+            headers = reply.headers.get_all("Set-Cookie") or []
+            assert ["; Secure" in header for header in headers] == [True] * count
+        elsewhere = site.ask(
+            "/login", method="POST", body=f"token={TOKEN}", **form | {"Host": "localhost", "Origin": "http://localhost"}
+        )
+        assert "; Secure" not in elsewhere.headers["Set-Cookie"]
 
 
 def test_any_worker_ends_what_another_began(tmp_path: Path, provider: Provider) -> None:

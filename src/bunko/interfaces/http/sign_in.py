@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from urllib.parse import parse_qs, quote, unquote
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -43,6 +44,8 @@ class SignIn:
     def __init__(self, app: ASGIApp, authorizer: Authorizer, page: SignInPage) -> None:
         self._app, self._authorizer, self._page = app, authorizer, page
         self._users = authorizer.users if authorizer.users and authorizer.users.provider.client_id else None
+        url = authorizer.users.provider.url if authorizer.users is not None else ""
+        self._https_host = _without_default_port(url.removeprefix("https://")) if url.startswith("https:") else None
         self._paths = {LOGIN_PATH, LOGOUT_PATH, *((START_PATH, CALLBACK_PATH) if self._users else ())}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,8 +53,9 @@ class SignIn:
         if scope["type"] != "http" or scope["path"] not in self._paths:
             await self._app(scope, receive, send)
             return
-        request = Request(scope, receive)
-        response = await self._answer(request)
+        if _without_default_port(Headers(scope=scope).get("host", "")) == self._https_host:
+            scope = {**scope, "scheme": "https"}  # not every proxy says so, and cookies depend on it
+        response = await self._answer(Request(scope, receive))
         response.headers["Cache-Control"] = "no-store"
         await response(scope, receive, send)
 
@@ -154,6 +158,10 @@ class SignIn:
         if session is None:
             return self._page(request, problem="token", next_path=next_path)
         return _start(request.scope, session, next_path)
+
+
+def _without_default_port(host: str) -> str:
+    return host.lower().removesuffix(":443")
 
 
 def _start(scope: Scope, session: str, path: str) -> Response:
