@@ -28,7 +28,7 @@ _log = logging.getLogger(CLIENT_LOG)
 LOGIN_PATH, LOGOUT_PATH, START_PATH = "/login", "/logout", "/login/start"
 ATTEMPT_SECONDS = 600  # for what people do at the provider
 _ATTEMPT_COOKIE = "bunko_sign_in"
-_MAX_NEXT_CHARS = 1000
+_MAX_NEXT_CHARS = 3000  # browsers keep cookies of 4096
 
 SignInPage = Callable[..., Response]  # (request, problem="", next_path="")
 
@@ -84,7 +84,9 @@ class SignIn:
     async def _start_attempt(self, request: Request, users: ProviderUsers) -> Response:
         """Send a browser to the provider."""
         next_path = local_path(request.query_params.get("next", ""))
-        encoded_path = quote(next_path if len(next_path) <= _MAX_NEXT_CHARS else "/", safe="")
+        encoded_path = quote(next_path, safe="")
+        if len(encoded_path) > _MAX_NEXT_CHARS:
+            encoded_path = quote("/", safe="")
         attempt = f"{secrets.token_urlsafe(32)}!{int(time.time()) + ATTEMPT_SECONDS}!{encoded_path}"
         try:
             address = await users.address(*self._attempt_values(attempt))

@@ -83,6 +83,8 @@ class IdentityProvider:
                 "sign_in.read and sign_in.write are empty: whoever signs in may do nothing",
                 hint='Write read = ["GROUP=TOOL"], with * for everyone or every tool.',
             )
+        self.groups = tuple(dict.fromkeys(group for group, _ in (*self._read, *self._write)))
+        self.rights_claim = settings.rights_claim
         self._metadata: Mapping[str, Any] = {}
         self._keys: KeySet | None = None
         self._asked_at = -math.inf
@@ -206,13 +208,13 @@ class IdentityProvider:
 
     def _user(self, claims: Mapping[str, Any], *, lacks_scope: bool = False) -> SignedInUser:
         name = _claim(claims, self._settings.name_claim)
-        named = {group for group, _ in (*self._read, *self._write)}
-        values = _claim(claims, self._settings.rights_claim)
-        groups = [values] if isinstance(values, str) else values if isinstance(values, list) else []
+        claimed = _claim(claims, self.rights_claim)
+        values = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
+        claimed_groups = {value for value in values if isinstance(value, str)}
         return SignedInUser(
             # No token of a library has a colon in its name.
             f"user:{clean_label(name if isinstance(name, str) and name else claims['sub'], _MAX_NAME_CHARS)}",
-            tuple(dict.fromkeys(group for group in groups if isinstance(group, str) and group in named)),
+            tuple(group for group in self.groups if group in claimed_groups),
             lacks_scope,
         )
 
