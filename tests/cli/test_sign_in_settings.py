@@ -49,6 +49,8 @@ def test_doctor_says_nothing_of_a_provider_that_is_not_set(
         ("keys", "publishes no key that signs tokens", "署名する鍵を公開していません"),
         ("rights", "sign_in.read and sign_in.write are empty", "サインインしても何もできません"),
         ("url", "sign_in.url is not set", "sign_in.url が設定されていません"),
+        ("address", "jwks_uri is not an https address: https://[", "jwks_uri が https のアドレスではありません"),
+        ("scopes", "sign_in.scopes has 'a\"b', but", "sign_in.scopes に"),
     ],
 )
 def test_doctor_says_what_is_wrong_in_both_languages(
@@ -60,6 +62,10 @@ def test_doctor_says_what_is_wrong_in_both_languages(
         provider.metadata["issuer"] = f"{provider.issuer}/"
     elif change == "keys":
         provider.keys.clear()
+    elif change == "address":
+        provider.metadata["jwks_uri"] = "https://["
+    elif change == "scopes":
+        monkeypatch.setenv("BUNKO_SIGN_IN_SCOPES", 'a"b')
     elif change == "rights":
         monkeypatch.delenv("BUNKO_SIGN_IN_READ")
     else:

@@ -28,13 +28,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
-from bunko.errors import PackageError, SettingsError
+from bunko.errors import BunkoError, PackageError, SettingsError
 from bunko.interfaces.http import authorization
 from bunko.interfaces.http.guards import limit_client_logs
 from bunko.library.rights import identity_provider
 from bunko.library.rights.identity_provider import IdentityProvider, TokenRefused
 from bunko.settings.schema import SignInSection
-from tests.http.provider import NEXT_KEY, RSA_KEY, Provider, run_provider
+from tests.http.provider import CLIENT_ID, CLIENT_SECRET, NEXT_KEY, RSA_KEY, Provider, run_provider
 from tests.http.server import PATIENCE, Reply, Site, serve_site
 
 INITIALIZE = {
@@ -548,6 +548,15 @@ def test_whoever_has_no_name_is_called_by_the_subject(provider: Provider) -> Non
         ({"read": ()}, "sign_in.read and sign_in.write are empty"),
         ({"read": ("staff",)}, "each entry must be VALUE=TOOL"),
         ({"client_secret": "日本"}, "sign_in.client_secret cannot be sent"),
+        ({"issuer": "https://["}, "sign_in.issuer is not an https address"),
+        ({"issuer": "https://login.example.com\n"}, "sign_in.issuer is not an https address"),
+        ({"issuer": 'https://login.example.com/"'}, "sign_in.issuer is not an https address"),
+        ({"url": "https://["}, "sign_in.url is not an https address"),
+        ({"url": "https://h:x"}, "sign_in.url is not an https address"),
+        ({"url": "https://h:99999"}, "sign_in.url is not an https address"),
+        ({"scopes": ('a"b',)}, "sign_in.scopes has"),
+        ({"scopes": ("a b",)}, "sign_in.scopes has"),
+        ({"page_scopes": ("openid\n",)}, "sign_in.page_scopes has"),
     ],
 )
 def test_settings_by_which_nobody_could_sign_in_are_errors(
@@ -569,6 +578,68 @@ def test_keys_are_not_fetched_without_encryption_from_elsewhere(own_provider: Pr
     own_provider.metadata["jwks_uri"] = "http://192.0.2.1/keys"
     with pytest.raises(SettingsError, match="jwks_uri is not an https address"):
         IdentityProvider(section(own_provider)).read()
+
+
+NO_ADDRESSES = (
+    "https://[", "https://[::1", "https://h:99999/", "https://h:abc/", "https://a..b/", f"https://{'a' * 300}/",
+    "https://\u0130.example/", "https://h/\u00e9", "https://h\r\nX: y/", "https://h/\n", "https://exa mple/", "https:///x",
+)  # fmt: skip
+
+
+ASKS: dict[str, Callable[[IdentityProvider], object]] = {
+    "jwks_uri": lambda known: known.read(),
+    "authorization_endpoint": lambda known: known.authorization_address("state", "nonce", "verifier"),
+    "token_endpoint": lambda known: known.redeem("code", "nonce", "verifier"),
+}
+
+
+@pytest.mark.parametrize("endpoint", ASKS)
+def test_a_provider_that_names_no_addresses_is_reported(own_provider: Provider, endpoint: str) -> None:
+    for address in (*NO_ADDRESSES, 5, None, ["https://h/"]):
+        own_provider.metadata[endpoint] = address
+        known = IdentityProvider(section(own_provider, client_id="page"))
+        if endpoint != "jwks_uri":
+            known.read()
+        with pytest.raises(BunkoError, match=endpoint) as caught:
+            ASKS[endpoint](known)
+        assert caught.value.hint
+        assert caught.value.message.isprintable()
+
+
+def test_a_provider_whose_addresses_make_no_sense_is_as_one_that_is_away(
+    own_site: Site, own_provider: Provider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity_provider, "RETRY_SECONDS", 0.0)
+    for address in NO_ADDRESSES:
+        own_provider.metadata["jwks_uri"] = address
+        reply = search(own_site, own_provider.token(audience(own_site)))
+        assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
+    assert "jwks_uri is not an https address" in caplog.text
+    assert all(record.getMessage().isprintable() and not record.exc_info for record in caplog.records)
+    del own_provider.metadata["jwks_uri"]
+    assert search(own_site, own_provider.token(audience(own_site))).status == 200
+
+
+@pytest.mark.parametrize("methods", [5, True, {"client_secret_post": 1}, "client_secret_post", [5], [], None])
+def test_ways_to_send_a_secret_that_make_no_sense_are_the_usual_one(own_provider: Provider, methods: Any) -> None:
+    own_provider.metadata["token_endpoint_auth_methods_supported"] = methods
+    known = IdentityProvider(section(own_provider, client_id=CLIENT_ID, client_secret=CLIENT_SECRET))
+    known.read()
+    with pytest.raises(TokenRefused, match="invalid_grant"):
+        known.redeem("code", "nonce", "verifier")
+    [form] = own_provider.token_requests
+    assert form["authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize("reply", [5, None, [], ["error"], "error", {"id_token": 5}, {"error": 5}, "[" * 8000])
+def test_an_answer_to_a_code_that_makes_no_sense_signs_nobody_in(
+    own_provider: Provider, monkeypatch: pytest.MonkeyPatch, reply: Any
+) -> None:
+    monkeypatch.setattr(own_provider, "_redeem", lambda *_: (200, reply))
+    known = IdentityProvider(section(own_provider, client_id=CLIENT_ID))
+    known.read()
+    with pytest.raises(TokenRefused):
+        known.redeem("code", "nonce", "verifier")
 
 
 def test_keys_of_kinds_that_are_not_known_are_left_out(own_provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import jwt
 import pytest
 
 from bunko.interfaces.http import sessions, sign_in
+from bunko.interfaces.http.guards import limit_client_logs
 from bunko.library.rights import identity_provider
 from tests.http.provider import CLIENT_ID, CLIENT_SECRET, NEXT_KEY, Provider, run_provider
 from tests.http.server import TOKEN, Reply, Site, ask, serve_site
@@ -296,6 +297,31 @@ def test_a_wrong_secret_is_reported_without_it(
     assert "invalid_client" in caplog.text
     for secret in ("wrong-secret", provider.token_requests[0]["authorization"], provider.token_requests[0]["code"]):
         assert secret not in caplog.text + reply.text
+
+
+def test_no_line_end_reaches_the_log(
+    site: Site, provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusal = {"error": "invalid_grant", "error_description": "no\r\nWARNING of somebody else"}
+    monkeypatch.setattr(provider, "_redeem", lambda *_: (400, refusal))
+    cookie, path = attempt(site)
+    limit_client_logs()  # so that this refusal is the first
+    assert site.ask(path, Cookie=cookie).status == 401
+    limit_client_logs()
+    denied = f"{path.partition('?')[0]}?error=no%0D%0AWARNING&{path[path.index('state=') :]}"
+    assert site.ask(denied, Cookie=cookie).status == 401
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert all(line.isprintable() for line in lines)
+
+
+@pytest.mark.parametrize("address", ["https://[", "https://h/\r\nX: y", 5])
+def test_a_provider_that_says_no_address_to_sign_in_at_is_reported(
+    site: Site, provider: Provider, address: object
+) -> None:
+    provider.metadata["authorization_endpoint"] = address
+    reply = site.ask("/login/start")
+    assert (reply.status, "does not answer now" in reply.text) == (401, True)
 
 
 def test_a_client_without_a_secret_needs_none(tmp_path: Path, provider: Provider) -> None:

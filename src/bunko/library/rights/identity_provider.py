@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ _ACCESS_TOKEN_TYPES = ("at+jwt", "application/at+jwt")
 _ACCESS_TOKEN_CLAIMS = ("scope", "scp", "client_id", "cid", "appid", "azpacr")
 _ID_TOKEN_CLAIMS = ("nonce", "at_hash", "c_hash")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_ADDRESS = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+")  # RFC 3986; urlsplit leaves line ends out
+_SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749
 
 _log = logging.getLogger("bunko.sign_in")
 
@@ -73,7 +76,8 @@ class IdentityProvider:
         if problem := key_problem(settings.client_secret):
             raise SettingsError(f"sign_in.client_secret cannot be sent: {problem}", hint="Check the secret.")
         self.resource, self.host = f"{self.url}/mcp", urlsplit(self.url).hostname or ""
-        self.scopes, self.client_id = settings.scopes, settings.client_id or ""
+        self.scopes, self.client_id = _checked_scopes("sign_in.scopes", settings.scopes), settings.client_id or ""
+        self._page_scopes = _checked_scopes("sign_in.page_scopes", settings.page_scopes)
         self._settings = settings
         self._audiences = settings.audience or (self.resource,)
         self._read = [_parse_entry("sign_in.read", entry) for entry in settings.read]
@@ -129,9 +133,13 @@ class IdentityProvider:
             reply = self._client().fetch_token(
                 self._endpoint("token_endpoint"), grant_type="authorization_code", code=code, code_verifier=verifier
             )
-        except (AuthlibBaseError, ValueError) as error:
+            token = reply.get("id_token")
+        except BunkoError:
+            raise
+        except AuthlibBaseError as error:
             raise TokenRefused(f"the provider refuses the code: {error}") from error
-        token = reply.get("id_token")
+        except Exception as error:  # as in _decode
+            raise TokenRefused(f"the provider gives no answer to the code that makes sense: {error}") from error
         if not isinstance(token, str):
             raise TokenRefused("the provider sent no ID token; page_scopes must contain openid")
         decoded = self._decode(token, (self.client_id,))
@@ -222,12 +230,13 @@ class IdentityProvider:
         from authlib.oauth2.client import OAuth2Client
 
         secret = self._settings.client_secret
-        methods = self._metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        named = self._metadata.get("token_endpoint_auth_methods_supported")
+        methods = named if isinstance(named, list) else []
         by_form = "client_secret_post" in methods and "client_secret_basic" not in methods
         return OAuth2Client(
             _TokenRequests(self), self.client_id, secret or None,
             token_endpoint_auth_method="client_secret_post" if secret and by_form else None,
-            scope=" ".join(self._settings.page_scopes), redirect_uri=f"{self.url}{CALLBACK_PATH}",
+            scope=" ".join(self._page_scopes), redirect_uri=f"{self.url}{CALLBACK_PATH}",
             code_challenge_method="S256",
         )  # fmt: skip
 
@@ -269,7 +278,9 @@ class IdentityProvider:
                     content += part
                     if len(content) > _MAX_ANSWER_BYTES:
                         raise FetchFailed(f"{address} sent too long an answer", hint="Check sign_in.issuer.")
-        except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
+        except (
+            httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError, OSError, ValueError, TypeError,
+        ) as error:  # fmt: skip
             reason = clean_label(str(error), 200) or type(error).__name__
             raise FetchFailed(
                 f"The identity provider does not answer at {address}: {reason}",
@@ -312,14 +323,32 @@ class _TokenRequests:
 
 def _checked_address(key: str, address: str) -> str:
     """Return an address if what is sent there is safe from others; the network may be a private one."""
-    parts = urlsplit(address)
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-    if not is_safe or not parts.hostname or parts.username is not None:
+    if not _is_safe_address(address):
         raise SettingsError(
             f"{key} is not an https address: {clean_label(address, 200)}" if address else f"{key} is not set",
             hint="Write it like https://login.example.com; http is allowed on this machine only.",
         )
     return address
+
+
+def _is_safe_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        host, _ = (parts.hostname or "").encode("idna"), parts.port  # which raise errors, too
+    except ValueError:
+        return False
+    is_encrypted = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+    return bool(_ADDRESS.fullmatch(address) and is_encrypted and host) and parts.username is None
+
+
+def _checked_scopes(key: str, scopes: tuple[str, ...]) -> tuple[str, ...]:
+    for scope in scopes:
+        if not _SCOPE.fullmatch(scope):
+            raise SettingsError(
+                f"{key} has {scope!r}, but a scope has neither spaces, quotation marks, backslashes nor letters like é",
+                hint="Write one scope in each entry.",
+            )
+    return scopes
 
 
 def _parse_entry(key: str, entry: str) -> tuple[str, str]:
