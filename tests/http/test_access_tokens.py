@@ -537,6 +537,23 @@ def test_whoever_has_no_name_is_called_by_the_subject(provider: Provider) -> Non
         assert user.name == name
 
 
+HIDDEN_NAMES = (
+    "", " ", "\u200b", "\x00", "\u3164", "alice\u200b@example.com", "alice@example.com\n", " alice@example.com",
+    "alice\ufe0f@example.com", "\udbff", "a" * 256,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HIDDEN_NAMES)
+def test_nobody_is_called_as_somebody_else_whose_name_looks_the_same(provider: Provider, name: str) -> None:
+    known = IdentityProvider(section(provider, name_claim="email"))
+    known.read()
+    user = known.identify(provider.token("https://bunko.example.com/mcp", email=name))
+    assert user is not None
+    assert user.name == "user:u-1"
+    with pytest.raises(TokenRefused):
+        known.identify(provider.token("https://bunko.example.com/mcp", email=None, sub=name))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

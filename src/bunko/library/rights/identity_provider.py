@@ -215,13 +215,17 @@ class IdentityProvider:
         return decoded
 
     def _user(self, claims: Mapping[str, Any], *, lacks_scope: bool = False) -> SignedInUser:
-        name = _claim(claims, self._settings.name_claim)
+        # What is cleaned may look like the name of somebody else; `sub` is nobody else's.
+        names = (_claim(claims, self._settings.name_claim), claims["sub"])
+        name = next((name for name in names if isinstance(name, str) and _is_clean_name(name)), None)
+        if name is None:
+            raise TokenRefused("its subject is empty, too long, or has spaces at an end or characters that nobody sees")
         claimed = _claim(claims, self.rights_claim)
         values = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
         claimed_groups = {value for value in values if isinstance(value, str)}
         return SignedInUser(
             # No token of a library has a colon in its name.
-            f"user:{clean_label(name if isinstance(name, str) and name else claims['sub'], _MAX_NAME_CHARS)}",
+            f"user:{name}",
             tuple(group for group in self.groups if group in claimed_groups),
             lacks_scope,
         )
@@ -390,6 +394,10 @@ def _is_access_token(token: Token) -> bool:
         return bool(claims["typ"] == "Bearer")
     is_id_token = any(name in claims for name in _ID_TOKEN_CLAIMS)
     return not is_id_token and any(name in claims for name in _ACCESS_TOKEN_CLAIMS)
+
+
+def _is_clean_name(name: str) -> bool:
+    return name != "" and clean_label(name, _MAX_NAME_CHARS) == name
 
 
 def _granted_scopes(claims: Mapping[str, Any]) -> Sequence[str]:
