@@ -20,6 +20,7 @@ import httpx2
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
@@ -259,6 +260,8 @@ FORGED: dict[str, Forge] = {
     "an ID token of Keycloak": lambda p, a: p.sign(p.claims(a, typ="ID")),
     "a refresh token of Keycloak": lambda p, a: p.sign(p.claims(a, typ="Refresh")),
     "a logout token": lambda p, a: p.token(a, typ="logout+jwt"),
+    "an event": lambda p, a: p.token(a, events={"http://schemas.openid.net/event/backchannel-logout": {}}),
+    "an event with no type": lambda p, a: p.sign(p.claims(a, events={})),
     "an unknown extension": lambda p, a: jwt.encode(
         p.claims(a), RSA_KEY, "RS256", headers={"kid": "rsa-1", "crit": ["new"], "new": 1}
     ),
@@ -290,7 +293,7 @@ REASONS = {
     "wrong audience": "aud", "wrong issuer": "iss", "expired": "expired", "not yet valid": "not yet valid",
     "issued in the future": "future", "no end": "exp", "algorithm none with a key": "none",
     "HS256 with the public key": "HS256", "an ID token": "not an access token", "a huge token": "too long",
-    "signed by somebody else": "bad_signature", "extensions that are a number": "TypeError",
+    "signed by somebody else": "bad_signature", "an event": "event", "extensions that are a number": "TypeError",
 }  # fmt: skip
 
 
@@ -606,7 +609,7 @@ NO_ADDRESSES = (
 ASKS: dict[str, Callable[[IdentityProvider], object]] = {
     "jwks_uri": lambda known: known.read(),
     "authorization_endpoint": lambda known: known.authorization_address("state", "nonce", "verifier"),
-    "token_endpoint": lambda known: known.redeem("code", "nonce", "verifier"),
+    "token_endpoint": lambda known: known.redeem("code", "nonce", "verifier", known.issuer),
 }
 
 
@@ -621,6 +624,16 @@ def test_a_provider_that_names_no_addresses_is_reported(own_provider: Provider, 
             ASKS[endpoint](known)
         assert caught.value.hint
         assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize("endpoint", ["authorization_endpoint", "token_endpoint"])
+def test_a_provider_elsewhere_leads_to_no_address_of_this_machine(own_provider: Provider, endpoint: str) -> None:
+    known = IdentityProvider(section(own_provider, client_id="page"))
+    known.read()
+    known.issuer = own_provider.metadata["issuer"] = "https://login.example.com"
+    with pytest.raises(SettingsError, match=rf"{endpoint} is not an https address: http://127\.0\.0\.1"):
+        ASKS[endpoint](known)
+    assert own_provider.token_requests == []
 
 
 def test_a_provider_whose_addresses_make_no_sense_is_as_one_that_is_away(
@@ -643,7 +656,7 @@ def test_ways_to_send_a_secret_that_make_no_sense_are_the_usual_one(own_provider
     known = IdentityProvider(section(own_provider, client_id=CLIENT_ID, client_secret=CLIENT_SECRET))
     known.read()
     with pytest.raises(TokenRefused, match="invalid_grant"):
-        known.redeem("code", "nonce", "verifier")
+        known.redeem("code", "nonce", "verifier", known.issuer)
     [form] = own_provider.token_requests
     assert form["authorization"].startswith("Basic ")
 
@@ -656,7 +669,7 @@ def test_an_answer_to_a_code_that_makes_no_sense_signs_nobody_in(
     known = IdentityProvider(section(own_provider, client_id=CLIENT_ID))
     known.read()
     with pytest.raises(TokenRefused):
-        known.redeem("code", "nonce", "verifier")
+        known.redeem("code", "nonce", "verifier", known.issuer)
 
 
 def test_keys_of_kinds_that_are_not_known_are_left_out(own_provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -664,6 +677,16 @@ def test_keys_of_kinds_that_are_not_known_are_left_out(own_provider: Provider, m
     strange = [{"kty": "oct", "k": "c2VjcmV0", "kid": "s"}, {"kty": "AKP", "kid": "n"}, {"kty": "RSA", "kid": "b"}, 7]
     monkeypatch.setattr(own_provider, "key_set", lambda: {"keys": [*strange, {**keys[0], "use": "enc"}, keys[1]]})
     assert IdentityProvider(section(own_provider)).read() == "1 EC"
+
+
+@pytest.mark.filterwarnings("ignore:Key size", "ignore:The RSA key is")  # which the packages say, too
+@pytest.mark.parametrize("bits", [1024, 2047])
+def test_rsa_keys_that_are_too_short_are_left_out(own_provider: Provider, bits: int) -> None:
+    own_provider.keys |= {"rsa-1": rsa.generate_private_key(65537, bits), "rsa-2": NEXT_KEY}
+    known = IdentityProvider(section(own_provider))
+    assert known.read() == "1 EC, 1 RSA"
+    assert known.identify(own_provider.token("https://bunko.example.com/mcp", "rsa-1")) is None
+    assert known.identify(own_provider.token("https://bunko.example.com/mcp", "rsa-2")) is not None
 
 
 def test_without_the_packages_the_error_says_how_to_get_them(

@@ -187,10 +187,21 @@ def test_without_a_client_id_the_page_offers_only_tokens(tmp_path: Path, provide
         lambda path: path.replace("code=", "other="),
         lambda path: path.replace("code=", "code=x"),
         lambda path: path.replace("iss=", "iss=https%3A%2F%2Fevil.example%2F"),
+        lambda path: path.replace("iss=", "other="),
         lambda path: f"{path.partition('?')[0]}?error=access_denied&{path[path.index('state=') :]}",
         lambda path: path.partition("?")[0],
     ],
-    ids=["wrong state", "no state", "other letters", "no code", "wrong code", "other provider", "denied", "nothing"],
+    ids=[
+        "wrong state",
+        "no state",
+        "other letters",
+        "no code",
+        "wrong code",
+        "other provider",
+        "no provider",
+        "denied",
+        "nothing",
+    ],
 )
 def test_what_does_not_belong_to_the_attempt_signs_nobody_in(site: Site, change: Any) -> None:
     cookie, path = attempt(site)
@@ -198,6 +209,20 @@ def test_what_does_not_belong_to_the_attempt_signs_nobody_in(site: Site, change:
     assert reply.status == 401
     assert "You were not signed in" in reply.text
     assert not [name for name in cookies_of(reply) if name.startswith("bunko_session")]
+
+
+def test_a_provider_that_never_names_itself_need_not(site: Site, provider: Provider) -> None:
+    provider.metadata["authorization_response_iss_parameter_supported"] = False
+    cookie, path = attempt(site)
+    assert site.ask(path.replace("iss=", "other="), Cookie=cookie).status == 303
+
+
+@pytest.mark.parametrize("path", ["/loginx", "/login/x", "/login/", "/login/start/x"])
+def test_other_addresses_are_not_those_of_the_form(site: Site, path: str) -> None:
+    reply = site.ask(path, Accept="text/html")
+    assert reply.status == 401
+    assert f'name="next" value="{path}"' in reply.text
+    assert site.ask("/login", Accept="text/html").status == 200
 
 
 def test_nobody_is_signed_in_with_the_code_of_another_browser(site: Site) -> None:

@@ -73,11 +73,11 @@ class ProviderUsers:
             await self.read()
         return self.provider.authorization_address(state, nonce, verifier)
 
-    async def redeem(self, code: str, nonce: str, verifier: str) -> SignedInUser:
+    async def redeem(self, code: str, nonce: str, verifier: str, issuer: str | None) -> SignedInUser:
         """Return who signed in with a browser; raise TokenRefused or BunkoError."""
         if not self.provider.is_known:  # another worker sent the browser there
             await self.read()
-        return await self._redeemers.run(self.provider.redeem, code, nonce, verifier)
+        return await self._redeemers.run(self.provider.redeem, code, nonce, verifier, issuer)
 
     def session_name(self, user: SignedInUser) -> str:
         """Return what a session says of a user: the name, and a bit for each group of the settings."""

@@ -108,11 +108,9 @@ class SignIn:
             _, end, encoded_path = attempt.split("!")
             if time.time() >= int(end):
                 raise TokenRefused("it took too long")
-            if query.get("iss", users.provider.issuer) != users.provider.issuer:  # RFC 9207
-                raise TokenRefused("another provider answered")
             if "code" not in query:
                 raise TokenRefused(f"the provider says {query.get('error', 'nothing')}")
-            user = await users.redeem(query["code"], nonce, verifier)
+            user = await users.redeem(query["code"], nonce, verifier, query.get("iss"))
         except TokenRefused as refusal:
             _log.warning("Somebody could not sign in by the identity provider: %s", refusal)
             return self._end(request, self._page(request, problem="provider"))

@@ -35,6 +35,7 @@ _ALGORITHMS = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519",
 )  # fmt: skip
 _KEY_TYPES = ("RSA", "EC", "OKP")
+_MIN_RSA_BITS = 2048  # RFC 7518
 _ACCESS_TOKEN_TYPES = ("at+jwt", "application/at+jwt")
 # What providers write into access tokens that do not say so in their header, and not into ID tokens.
 _ACCESS_TOKEN_CLAIMS = ("scope", "scp", "client_id", "cid", "appid", "azpacr")
@@ -124,11 +125,17 @@ class IdentityProvider:
         client, endpoint = self._client(), self._endpoint("authorization_endpoint")
         return str(client.create_authorization_url(endpoint, state, verifier, nonce=nonce)[0])
 
-    def redeem(self, code: str, nonce: str, verifier: str) -> SignedInUser:
-        """Return who signed in, for the code that the browser brought; raise TokenRefused or BunkoError."""
+    def redeem(self, code: str, nonce: str, verifier: str, issuer: str | None) -> SignedInUser:
+        """Return who signed in, for the code that the browser brought; raise TokenRefused or BunkoError.
+
+        `issuer` is who sent the browser, if it says so: otherwise another provider could ask for the codes of this one.
+        """
         from authlib.common.errors import AuthlibBaseError
         from authlib.oidc.core import CodeIDToken
 
+        names_itself = self._metadata.get("authorization_response_iss_parameter_supported")  # RFC 9207
+        if issuer != self.issuer and (names_itself or issuer is not None):
+            raise TokenRefused("another provider answered")
         try:
             reply = self._client().fetch_token(
                 self._endpoint("token_endpoint"), grant_type="authorization_code", code=code, code_verifier=verifier
@@ -212,6 +219,8 @@ class IdentityProvider:
             raise TokenRefused(str(error)) from error
         except Exception as error:  # anybody can write a header or claims by which the package stumbles
             raise TokenRefused(f"{type(error).__name__}: {error}") from error
+        if "events" in decoded.claims:  # RFC 8417: it reports that somebody signed out, for example
+            raise TokenRefused("it reports an event")
         return decoded
 
     def _user(self, claims: Mapping[str, Any], *, lacks_scope: bool = False) -> SignedInUser:
@@ -248,6 +257,10 @@ class IdentityProvider:
         address = self._metadata.get(name)
         if not isinstance(address, str):
             raise FetchFailed(f"The identity provider names no {name}", hint="Check sign_in.issuer.")
+        if self.issuer.startswith("https:") and not address.startswith("https:"):  # not even at this machine
+            raise SettingsError(
+                f"{name} is not an https address: {clean_label(address, 200)}", hint="Check sign_in.issuer."
+            )
         return _checked_address(name, address)
 
     def _fetch(self, address: str) -> Mapping[str, Any]:
@@ -368,16 +381,18 @@ def _parse_entry(key: str, entry: str) -> tuple[str, str]:
 def _import_keys(document: Mapping[str, Any]) -> KeySet:
     """Return the keys that can have signed a token; those of kinds that are not known here are left out."""
     from joserfc.errors import JoseError
-    from joserfc.jwk import JWKRegistry, KeySet
+    from joserfc.jwk import JWKRegistry, KeySet, RSAKey
 
     published, keys = document.get("keys"), []
     for data in published if isinstance(published, list) else ():
         if not isinstance(data, dict) or data.get("kty") not in _KEY_TYPES or data.get("use", "sig") != "sig":
             continue
         try:
-            keys.append(JWKRegistry.import_key(data))
+            key = JWKRegistry.import_key(data)
         except (JoseError, ValueError, TypeError, KeyError):
             continue
+        if not isinstance(key, RSAKey) or key.public_key.key_size >= _MIN_RSA_BITS:
+            keys.append(key)
     if not keys:
         raise FetchFailed("The identity provider publishes no key that signs tokens", hint="Check sign_in.issuer.")
     return KeySet(keys)
