@@ -49,6 +49,13 @@ def test_doctor_says_nothing_of_a_provider_that_is_not_set(
         ("keys", "publishes no key that signs tokens", "署名する鍵を公開していません"),
         ("rights", "sign_in.read and sign_in.write are empty", "サインインしても何もできません"),
         ("url", "sign_in.url is not set", "sign_in.url が設定されていません"),
+        ("address", "jwks_uri is not an https address: https://[", "jwks_uri が https のアドレスではありません"),
+        (
+            "issuer",
+            "sign_in.issuer is not an https address: https://[",
+            "sign_in.issuer が https のアドレスではありません",
+        ),
+        ("scopes", "sign_in.scopes has 'a\"b', but", "sign_in.scopes に"),
     ],
 )
 def test_doctor_says_what_is_wrong_in_both_languages(
@@ -60,6 +67,12 @@ def test_doctor_says_what_is_wrong_in_both_languages(
         provider.metadata["issuer"] = f"{provider.issuer}/"
     elif change == "keys":
         provider.keys.clear()
+    elif change == "address":
+        provider.metadata["jwks_uri"] = "https://["
+    elif change == "issuer":
+        monkeypatch.setenv("BUNKO_SIGN_IN_ISSUER", "https://[")
+    elif change == "scopes":
+        monkeypatch.setenv("BUNKO_SIGN_IN_SCOPES", 'a"b')
     elif change == "rights":
         monkeypatch.delenv("BUNKO_SIGN_IN_READ")
     else:
@@ -71,11 +84,19 @@ def test_doctor_says_what_is_wrong_in_both_languages(
         assert text in result.out
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("READ", "staff", "sign_in.read has 'staff', but each entry must be VALUE=TOOL"),
+        ("URL", "https://[", "sign_in.url is not an https address: https://["),
+        ("URL", "https://h:x", "sign_in.url is not an https address: https://h:x"),
+    ],
+)
 def test_a_server_does_not_start_with_settings_by_which_nobody_could_sign_in(
-    run: Run, docs: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, docs: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
-    monkeypatch.setenv("BUNKO_SIGN_IN_READ", "staff")
+    monkeypatch.setenv(f"BUNKO_SIGN_IN_{name}", value)
     result = run("serve", "--http", "--port", "0", "--docs-dir", docs)
     assert result.code == 2
-    assert "sign_in.read has 'staff', but each entry must be VALUE=TOOL" in result.err
+    assert message in result.err
     assert "Listening" not in result.err

@@ -20,6 +20,7 @@ import httpx2
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
@@ -28,13 +29,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
-from bunko.errors import PackageError, SettingsError
+from bunko.errors import BunkoError, PackageError, SettingsError
 from bunko.interfaces.http import authorization
 from bunko.interfaces.http.guards import limit_client_logs
 from bunko.library.rights import identity_provider
 from bunko.library.rights.identity_provider import IdentityProvider, TokenRefused
 from bunko.settings.schema import SignInSection
-from tests.http.provider import NEXT_KEY, RSA_KEY, Provider, run_provider
+from tests.http.provider import CLIENT_ID, CLIENT_SECRET, NEXT_KEY, RSA_KEY, Provider, run_provider
 from tests.http.server import PATIENCE, Reply, Site, serve_site
 
 INITIALIZE = {
@@ -213,6 +214,7 @@ def by_stranger(provider: Provider, claims: dict[str, Any]) -> str:
 
 
 HOUR = 3600
+_HEADER = {"alg": "RS256", "kid": "rsa-1", "typ": "at+jwt"}
 Forge = Callable[[Provider, str], str]
 FORGED: dict[str, Forge] = {
     "wrong issuer": lambda p, a: p.token(a, iss="https://elsewhere.example"),
@@ -258,9 +260,16 @@ FORGED: dict[str, Forge] = {
     "an ID token of Keycloak": lambda p, a: p.sign(p.claims(a, typ="ID")),
     "a refresh token of Keycloak": lambda p, a: p.sign(p.claims(a, typ="Refresh")),
     "a logout token": lambda p, a: p.token(a, typ="logout+jwt"),
+    "an event": lambda p, a: p.token(a, events={"http://schemas.openid.net/event/backchannel-logout": {}}),
+    "an event with no type": lambda p, a: p.sign(p.claims(a, events={})),
     "an unknown extension": lambda p, a: jwt.encode(
         p.claims(a), RSA_KEY, "RS256", headers={"kid": "rsa-1", "crit": ["new"], "new": 1}
     ),
+    "extensions that are a number": lambda p, a: sign_by_hand(_HEADER | {"crit": 5}, {}, b"x"),
+    "extensions that are null": lambda p, a: sign_by_hand(_HEADER | {"crit": None}, {}, b"x"),
+    "an extension that is a list": lambda p, a: sign_by_hand(_HEADER | {"crit": [[]]}, {}, b"x"),
+    "an extension that is a table": lambda p, a: sign_by_hand(_HEADER | {"crit": [{}]}, {}, b"x"),
+    "deep claims": lambda p, a: jwt.api_jws.encode(b"[" * 8000, RSA_KEY, "RS256", headers={"kid": "rsa-1"}),
     "a huge token": lambda p, a: p.token(a, more="x" * 12_000),
     "claims that are a list": lambda p, a: jwt.api_jws.encode(b"[1]", RSA_KEY, "RS256", headers={"kid": "rsa-1"}),
     "nonsense": lambda p, a: "a.b.c",
@@ -284,7 +293,7 @@ REASONS = {
     "wrong audience": "aud", "wrong issuer": "iss", "expired": "expired", "not yet valid": "not yet valid",
     "issued in the future": "future", "no end": "exp", "algorithm none with a key": "none",
     "HS256 with the public key": "HS256", "an ID token": "not an access token", "a huge token": "too long",
-    "signed by somebody else": "bad_signature",
+    "signed by somebody else": "bad_signature", "an event": "event", "extensions that are a number": "TypeError",
 }  # fmt: skip
 
 
@@ -531,6 +540,23 @@ def test_whoever_has_no_name_is_called_by_the_subject(provider: Provider) -> Non
         assert user.name == name
 
 
+HIDDEN_NAMES = (
+    "", " ", "\u200b", "\x00", "\u3164", "alice\u200b@example.com", "alice@example.com\n", " alice@example.com",
+    "alice\ufe0f@example.com", "\udbff", "a" * 256,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HIDDEN_NAMES)
+def test_nobody_is_called_as_somebody_else_whose_name_looks_the_same(provider: Provider, name: str) -> None:
+    known = IdentityProvider(section(provider, name_claim="email"))
+    known.read()
+    user = known.identify(provider.token("https://bunko.example.com/mcp", email=name))
+    assert user is not None
+    assert user.name == "user:u-1"
+    with pytest.raises(TokenRefused):
+        known.identify(provider.token("https://bunko.example.com/mcp", email=None, sub=name))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -542,6 +568,15 @@ def test_whoever_has_no_name_is_called_by_the_subject(provider: Provider) -> Non
         ({"read": ()}, "sign_in.read and sign_in.write are empty"),
         ({"read": ("staff",)}, "each entry must be VALUE=TOOL"),
         ({"client_secret": "日本"}, "sign_in.client_secret cannot be sent"),
+        ({"issuer": "https://["}, "sign_in.issuer is not an https address"),
+        ({"issuer": "https://login.example.com\n"}, "sign_in.issuer is not an https address"),
+        ({"issuer": 'https://login.example.com/"'}, "sign_in.issuer is not an https address"),
+        ({"url": "https://["}, "sign_in.url is not an https address"),
+        ({"url": "https://h:x"}, "sign_in.url is not an https address"),
+        ({"url": "https://h:99999"}, "sign_in.url is not an https address"),
+        ({"scopes": ('a"b',)}, "sign_in.scopes has"),
+        ({"scopes": ("a b",)}, "sign_in.scopes has"),
+        ({"page_scopes": ("openid\n",)}, "sign_in.page_scopes has"),
     ],
 )
 def test_settings_by_which_nobody_could_sign_in_are_errors(
@@ -565,11 +600,93 @@ def test_keys_are_not_fetched_without_encryption_from_elsewhere(own_provider: Pr
         IdentityProvider(section(own_provider)).read()
 
 
+NO_ADDRESSES = (
+    "https://[", "https://[::1", "https://h:99999/", "https://h:abc/", "https://a..b/", f"https://{'a' * 300}/",
+    "https://\u0130.example/", "https://h/\u00e9", "https://h\r\nX: y/", "https://h/\n", "https://exa mple/", "https:///x",
+)  # fmt: skip
+
+
+ASKS: dict[str, Callable[[IdentityProvider], object]] = {
+    "jwks_uri": lambda known: known.read(),
+    "authorization_endpoint": lambda known: known.authorization_address("state", "nonce", "verifier"),
+    "token_endpoint": lambda known: known.redeem("code", "nonce", "verifier", known.issuer),
+}
+
+
+@pytest.mark.parametrize("endpoint", ASKS)
+def test_a_provider_that_names_no_addresses_is_reported(own_provider: Provider, endpoint: str) -> None:
+    for address in (*NO_ADDRESSES, 5, None, ["https://h/"]):
+        own_provider.metadata[endpoint] = address
+        known = IdentityProvider(section(own_provider, client_id="page"))
+        if endpoint != "jwks_uri":
+            known.read()
+        with pytest.raises(BunkoError, match=endpoint) as caught:
+            ASKS[endpoint](known)
+        assert caught.value.hint
+        assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize("endpoint", ["authorization_endpoint", "token_endpoint"])
+def test_a_provider_elsewhere_leads_to_no_address_of_this_machine(own_provider: Provider, endpoint: str) -> None:
+    known = IdentityProvider(section(own_provider, client_id="page"))
+    known.read()
+    known.issuer = own_provider.metadata["issuer"] = "https://login.example.com"
+    with pytest.raises(SettingsError, match=rf"{endpoint} is not an https address: http://127\.0\.0\.1"):
+        ASKS[endpoint](known)
+    assert own_provider.token_requests == []
+
+
+def test_a_provider_whose_addresses_make_no_sense_is_as_one_that_is_away(
+    own_site: Site, own_provider: Provider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity_provider, "RETRY_SECONDS", 0.0)
+    for address in NO_ADDRESSES:
+        own_provider.metadata["jwks_uri"] = address
+        reply = search(own_site, own_provider.token(audience(own_site)))
+        assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
+    assert "jwks_uri is not an https address" in caplog.text
+    assert all(record.getMessage().isprintable() and not record.exc_info for record in caplog.records)
+    del own_provider.metadata["jwks_uri"]
+    assert search(own_site, own_provider.token(audience(own_site))).status == 200
+
+
+@pytest.mark.parametrize("methods", [5, True, {"client_secret_post": 1}, "client_secret_post", [5], [], None])
+def test_ways_to_send_a_secret_that_make_no_sense_are_the_usual_one(own_provider: Provider, methods: Any) -> None:
+    own_provider.metadata["token_endpoint_auth_methods_supported"] = methods
+    known = IdentityProvider(section(own_provider, client_id=CLIENT_ID, client_secret=CLIENT_SECRET))
+    known.read()
+    with pytest.raises(TokenRefused, match="invalid_grant"):
+        known.redeem("code", "nonce", "verifier", known.issuer)
+    [form] = own_provider.token_requests
+    assert form["authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize("reply", [5, None, [], ["error"], "error", {"id_token": 5}, {"error": 5}, "[" * 8000])
+def test_an_answer_to_a_code_that_makes_no_sense_signs_nobody_in(
+    own_provider: Provider, monkeypatch: pytest.MonkeyPatch, reply: Any
+) -> None:
+    monkeypatch.setattr(own_provider, "_redeem", lambda *_: (200, reply))
+    known = IdentityProvider(section(own_provider, client_id=CLIENT_ID))
+    known.read()
+    with pytest.raises(TokenRefused):
+        known.redeem("code", "nonce", "verifier", known.issuer)
+
+
 def test_keys_of_kinds_that_are_not_known_are_left_out(own_provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = own_provider.key_set()["keys"]
     strange = [{"kty": "oct", "k": "c2VjcmV0", "kid": "s"}, {"kty": "AKP", "kid": "n"}, {"kty": "RSA", "kid": "b"}, 7]
     monkeypatch.setattr(own_provider, "key_set", lambda: {"keys": [*strange, {**keys[0], "use": "enc"}, keys[1]]})
     assert IdentityProvider(section(own_provider)).read() == "1 EC"
+
+
+@pytest.mark.filterwarnings("ignore:Key size", "ignore:The RSA key is")  # which the packages say, too
+@pytest.mark.parametrize("bits", [1024, 2047])
+def test_rsa_keys_that_are_too_short_are_left_out(own_provider: Provider, bits: int) -> None:
+    own_provider.keys |= {"rsa-1": rsa.generate_private_key(65537, bits), "rsa-2": NEXT_KEY}
+    known = IdentityProvider(section(own_provider))
+    assert known.read() == "1 EC, 1 RSA"
+    assert known.identify(own_provider.token("https://bunko.example.com/mcp", "rsa-1")) is None
+    assert known.identify(own_provider.token("https://bunko.example.com/mcp", "rsa-2")) is not None
 
 
 def test_without_the_packages_the_error_says_how_to_get_them(

@@ -15,9 +15,10 @@ import jwt
 import pytest
 
 from bunko.interfaces.http import sessions, sign_in
+from bunko.interfaces.http.guards import limit_client_logs
 from bunko.library.rights import identity_provider
 from tests.http.provider import CLIENT_ID, CLIENT_SECRET, NEXT_KEY, Provider, run_provider
-from tests.http.server import Reply, Site, ask, serve_site
+from tests.http.server import TOKEN, Reply, Site, ask, serve_site
 
 
 @pytest.fixture
@@ -123,6 +124,31 @@ def test_behind_a_proxy_with_tls_the_cookies_are_only_for_https(tmp_path: Path, 
         assert metadata["resource"] == "https://bunko.example.com/mcp"
 
 
+@pytest.mark.parametrize(
+    "url", ["https://bunko.example.com", "https://Bunko.example.com:443", "https://bunko.example.com:8443"]
+)
+def test_at_an_https_address_cookies_are_only_for_https_whatever_the_proxy_says(
+    tmp_path: Path, provider: Provider, url: str
+) -> None:
+    host = {"Host": "bunko.example.com:8443" if url.endswith("8443") else "bunko.example.com"}
+    with serve_site(tmp_path, sign_in=settings(provider, url=url)) as site:
+        begun = site.ask("/login/start", **host)
+        at_provider = urlsplit(begun.headers["Location"])
+        location = ask(at_provider.port or 0, f"{at_provider.path}?{at_provider.query}").headers["Location"]
+        [(name, value)] = cookies_of(begun).items()
+        ended = site.ask(location.removeprefix(url), Cookie=f"{name}={value}", **host)
+        form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"https://{host['Host']}", **host}
+        typed = site.ask("/login", method="POST", body=f"token={TOKEN}", **form)
+        for reply, count in ((begun, 1), (ended, 2), (typed, 1)):
+            assert reply.status == 303
+            headers = reply.headers.get_all("Set-Cookie") or []
+            assert ["; Secure" in header for header in headers] == [True] * count
+        elsewhere = site.ask(
+            "/login", method="POST", body=f"token={TOKEN}", **form | {"Host": "localhost", "Origin": "http://localhost"}
+        )
+        assert "; Secure" not in elsewhere.headers["Set-Cookie"]
+
+
 def test_any_worker_ends_what_another_began(tmp_path: Path, provider: Provider) -> None:
     public, host = settings(provider, url="https://bunko.example.com"), {"Host": "bunko.example.com"}
     with serve_site(tmp_path / "a", sign_in=public) as first, serve_site(tmp_path / "b", sign_in=public) as second:
@@ -161,10 +187,21 @@ def test_without_a_client_id_the_page_offers_only_tokens(tmp_path: Path, provide
         lambda path: path.replace("code=", "other="),
         lambda path: path.replace("code=", "code=x"),
         lambda path: path.replace("iss=", "iss=https%3A%2F%2Fevil.example%2F"),
+        lambda path: path.replace("iss=", "other="),
         lambda path: f"{path.partition('?')[0]}?error=access_denied&{path[path.index('state=') :]}",
         lambda path: path.partition("?")[0],
     ],
-    ids=["wrong state", "no state", "other letters", "no code", "wrong code", "other provider", "denied", "nothing"],
+    ids=[
+        "wrong state",
+        "no state",
+        "other letters",
+        "no code",
+        "wrong code",
+        "other provider",
+        "no provider",
+        "denied",
+        "nothing",
+    ],
 )
 def test_what_does_not_belong_to_the_attempt_signs_nobody_in(site: Site, change: Any) -> None:
     cookie, path = attempt(site)
@@ -172,6 +209,20 @@ def test_what_does_not_belong_to_the_attempt_signs_nobody_in(site: Site, change:
     assert reply.status == 401
     assert "You were not signed in" in reply.text
     assert not [name for name in cookies_of(reply) if name.startswith("bunko_session")]
+
+
+def test_a_provider_that_never_names_itself_need_not(site: Site, provider: Provider) -> None:
+    provider.metadata["authorization_response_iss_parameter_supported"] = False
+    cookie, path = attempt(site)
+    assert site.ask(path.replace("iss=", "other="), Cookie=cookie).status == 303
+
+
+@pytest.mark.parametrize("path", ["/loginx", "/login/x", "/login/", "/login/start/x"])
+def test_other_addresses_are_not_those_of_the_form(site: Site, path: str) -> None:
+    reply = site.ask(path, Accept="text/html")
+    assert reply.status == 401
+    assert f'name="next" value="{path}"' in reply.text
+    assert site.ask("/login", Accept="text/html").status == 200
 
 
 def test_nobody_is_signed_in_with_the_code_of_another_browser(site: Site) -> None:
@@ -215,7 +266,7 @@ def test_nobody_can_change_what_belongs_to_an_attempt(site: Site, change: str) -
 
 @pytest.mark.parametrize(
     "path",
-    ["https://evil.example/", "//evil.example", "/\\evil.example", "\\\\evil", "/\r\nX: y", "/" + "x" * 2000, ""],
+    ["https://evil.example/", "//evil.example", "/\\evil.example", "\\\\evil", "/\r\nX: y", "/" + "x" * 4000, ""],
 )
 def test_nobody_is_led_to_another_site(site: Site, path: str) -> None:
     assert sign_in_as(site, path).headers["Location"] == "/"
@@ -273,6 +324,31 @@ def test_a_wrong_secret_is_reported_without_it(
         assert secret not in caplog.text + reply.text
 
 
+def test_no_line_end_reaches_the_log(
+    site: Site, provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusal = {"error": "invalid_grant", "error_description": "no\r\nWARNING of somebody else"}
+    monkeypatch.setattr(provider, "_redeem", lambda *_: (400, refusal))
+    cookie, path = attempt(site)
+    limit_client_logs()  # so that this refusal is the first
+    assert site.ask(path, Cookie=cookie).status == 401
+    limit_client_logs()
+    denied = f"{path.partition('?')[0]}?error=no%0D%0AWARNING&{path[path.index('state=') :]}"
+    assert site.ask(denied, Cookie=cookie).status == 401
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert all(line.isprintable() for line in lines)
+
+
+@pytest.mark.parametrize("address", ["https://[", "https://h/\r\nX: y", 5])
+def test_a_provider_that_says_no_address_to_sign_in_at_is_reported(
+    site: Site, provider: Provider, address: object
+) -> None:
+    provider.metadata["authorization_endpoint"] = address
+    reply = site.ask("/login/start")
+    assert (reply.status, "does not answer now" in reply.text) == (401, True)
+
+
 def test_a_client_without_a_secret_needs_none(tmp_path: Path, provider: Provider) -> None:
     public = settings(provider, client_id="a-public-client", client_secret="")
     with serve_site(tmp_path, sign_in=public) as site:
@@ -302,6 +378,29 @@ def test_a_session_stays_small_whatever_the_groups(site: Site, provider: Provide
     session = session_of(sign_in_as(site))
     assert len(session) < 500
     assert site.ask("/", Cookie=session).status == 200
+
+
+def test_whoever_has_many_groups_of_the_settings_signs_in(tmp_path: Path, provider: Provider) -> None:
+    groups = [f"{number}-00000000-0000-0000-0000-00000000000" for number in range(150)]
+    provider.person |= {"groups": [*groups, "staff"], "email": "名" * 255}
+    read = (*(f"{group}=other" for group in groups), "staff=notes")
+    with serve_site(tmp_path, sign_in=settings(provider, read=read)) as site:
+        session = session_of(sign_in_as(site))
+        assert len(session) < 2000
+        assert [tool["name"] for tool in json.loads(site.ask("/api/v1/tools", Cookie=session).text)["tools"]] == [
+            "notes"
+        ]
+        provider.person["groups"] = groups[:100]
+        session = session_of(sign_in_as(site))
+        assert json.loads(site.ask("/api/v1/tools", Cookie=session).text)["tools"] == []
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(300, True), (999, False)])
+def test_the_cookie_of_an_attempt_stays_small(site: Site, length: int, is_kept: bool) -> None:
+    path = "/" + "京" * length
+    cookie, back = attempt(site, path)
+    assert len(cookie) < 3500
+    assert site.ask(back, Cookie=cookie).headers["Location"] == (quote(path) if is_kept else "/")
 
 
 def test_a_provider_that_is_away_is_reported(site: Site, provider: Provider) -> None:
@@ -349,7 +448,7 @@ def test_nobody_can_change_what_a_session_says(site: Site) -> None:
     name, _, value = session_of(sign_in_as(site)).partition("=")
     kind, expires, user, signature = value.split(".")
     other = session_of(sign_in_as(site)).partition("=")[2].split(".")
-    admin = "WyJ1c2VyOmFkbWluIiwic3RhZmYiXQ"  # ["user:admin","staff"]
+    admin = "WyJ1c2VyOmFkbWluIiwxXQ"  # ["user:admin",1]
     for changed in (
         f"{kind}.{expires}.{admin}.{signature}",
         f"{kind}.{int(expires) + 1}.{user}.{signature}",
@@ -362,10 +461,13 @@ def test_nobody_can_change_what_a_session_says(site: Site) -> None:
 
 def test_rights_that_the_settings_take_away_end_at_once(tmp_path: Path, provider: Provider, site: Site) -> None:
     session = session_of(sign_in_as(site)).partition("=")[2]
-    with serve_site(tmp_path / "other", sign_in=settings(provider, read=("cooks=notes",))) as other:
-        assert other.ask("/", Cookie=f"bunko_session_{other.port}={session}").status == 403
-    with serve_site(tmp_path / "third", sign_in=settings(provider, client_id="another")) as other:
-        assert other.ask("/", Cookie=f"bunko_session_{other.port}={session}").status == 401
+    with serve_site(tmp_path / "other", sign_in=settings(provider, read=("staff=other",))) as other:
+        reply = other.ask("/api/v1/tools", Cookie=f"bunko_session_{other.port}={session}")
+        assert json.loads(reply.text)["tools"] == []
+    others: list[dict[str, Any]] = [{"read": ("cooks=notes",)}, {"rights_claim": "roles"}, {"client_id": "another"}]
+    for number, changes in enumerate(others):
+        with serve_site(tmp_path / str(number), sign_in=settings(provider, **changes)) as other:
+            assert other.ask("/", Cookie=f"bunko_session_{other.port}={session}").status == 401
     with serve_site(tmp_path / "fourth") as other:
         assert other.ask("/", Cookie=f"bunko_session_{other.port}={session}").status == 401
 

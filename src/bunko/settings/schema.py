@@ -550,7 +550,7 @@ class SignInSection(Section):
     name_claim: str = setting(
         "sub",
         "Claim that names somebody in the audit log: one that is unique, and that people cannot change themselves. Who"
-        " lacks it is named by sub",
+        " lacks it, or has characters in it that nobody sees, is named by sub",
     )
     client_id: str | None = setting(
         None, "Client id of the page at the provider. Not set: the page asks for a token of bunko"

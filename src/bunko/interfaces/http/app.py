@@ -76,7 +76,7 @@ def build_app(
 
         page = partial(sign_in_page, provider=provider)
         app = TokenGuard(app, authorizer, public_path="/assets/", sign_in=page)
-        app = SignIn(app, authorizer, page)
+        app = SignIn(app, authorizer, partial(page, next_path="/"))
     else:
         app = TokenGuard(app, authorizer)
     app = BodyLimit(app)

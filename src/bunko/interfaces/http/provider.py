@@ -28,8 +28,10 @@ class ProviderUsers:
 
     def __init__(self, provider: IdentityProvider) -> None:
         self.provider = provider
-        # Another provider, or another client there, ends the sessions of those who signed in by this one.
-        self.session_digest = token_digest(f"{provider.issuer} {provider.client_id}")
+        # Another provider, another client there or other groups end the sessions of those who signed in before.
+        self.session_digest = token_digest(
+            json.dumps([provider.issuer, provider.client_id, provider.rights_claim, *provider.groups])
+        )
         self._reading: asyncio.Task[None] | None = None
         self._readers = Workers("requests to the identity provider", max_threads=1, max_wait_seconds=_MAX_WAIT_SECONDS)
         self._redeemers = Workers("sign-ins", max_threads=_MAX_REDEEMS, max_wait_seconds=_MAX_WAIT_SECONDS)
@@ -71,20 +73,22 @@ class ProviderUsers:
             await self.read()
         return self.provider.authorization_address(state, nonce, verifier)
 
-    async def redeem(self, code: str, nonce: str, verifier: str) -> SignedInUser:
+    async def redeem(self, code: str, nonce: str, verifier: str, issuer: str | None) -> SignedInUser:
         """Return who signed in with a browser; raise TokenRefused or BunkoError."""
         if not self.provider.is_known:  # another worker sent the browser there
             await self.read()
-        return await self._redeemers.run(self.provider.redeem, code, nonce, verifier)
+        return await self._redeemers.run(self.provider.redeem, code, nonce, verifier, issuer)
 
     def session_name(self, user: SignedInUser) -> str:
-        """Return what a session says of a user."""
-        return json.dumps([user.name, *user.groups], ensure_ascii=False, separators=(",", ":"))
+        """Return what a session says of a user: the name, and a bit for each group of the settings."""
+        bits = sum(1 << place for place, group in enumerate(self.provider.groups) if group in user.groups)
+        return json.dumps([user.name, bits], ensure_ascii=False, separators=(",", ":"))
 
     def find_by_session(self, name: str) -> ClientIdentity:
         """Return the user of a valid session, with the rights that the settings give now."""
-        user, *groups = json.loads(name)
-        return self._identity(SignedInUser(user, tuple(groups)))
+        user, bits = json.loads(name)
+        groups = tuple(group for place, group in enumerate(self.provider.groups) if bits >> place & 1)
+        return self._identity(SignedInUser(user, groups))
 
     def _identity(self, user: SignedInUser) -> ClientIdentity:
         rights = self.provider.rights(user)

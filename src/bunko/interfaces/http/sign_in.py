@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from urllib.parse import parse_qs, quote, unquote
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,7 +28,7 @@ _log = logging.getLogger(CLIENT_LOG)
 LOGIN_PATH, LOGOUT_PATH, START_PATH = "/login", "/logout", "/login/start"
 ATTEMPT_SECONDS = 600  # for what people do at the provider
 _ATTEMPT_COOKIE = "bunko_sign_in"
-_MAX_NEXT_CHARS = 1000
+_MAX_NEXT_CHARS = 3000  # browsers keep cookies of 4096
 
 SignInPage = Callable[..., Response]  # (request, problem="", next_path="")
 
@@ -43,6 +44,8 @@ class SignIn:
     def __init__(self, app: ASGIApp, authorizer: Authorizer, page: SignInPage) -> None:
         self._app, self._authorizer, self._page = app, authorizer, page
         self._users = authorizer.users if authorizer.users and authorizer.users.provider.client_id else None
+        url = authorizer.users.provider.url if authorizer.users is not None else ""
+        self._https_host = _without_default_port(url.removeprefix("https://")) if url.startswith("https:") else None
         self._paths = {LOGIN_PATH, LOGOUT_PATH, *((START_PATH, CALLBACK_PATH) if self._users else ())}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,8 +53,9 @@ class SignIn:
         if scope["type"] != "http" or scope["path"] not in self._paths:
             await self._app(scope, receive, send)
             return
-        request = Request(scope, receive)
-        response = await self._answer(request)
+        if _without_default_port(Headers(scope=scope).get("host", "")) == self._https_host:
+            scope = {**scope, "scheme": "https"}  # not every proxy says so, and cookies depend on it
+        response = await self._answer(Request(scope, receive))
         response.headers["Cache-Control"] = "no-store"
         await response(scope, receive, send)
 
@@ -80,7 +84,9 @@ class SignIn:
     async def _start_attempt(self, request: Request, users: ProviderUsers) -> Response:
         """Send a browser to the provider."""
         next_path = local_path(request.query_params.get("next", ""))
-        encoded_path = quote(next_path if len(next_path) <= _MAX_NEXT_CHARS else "/", safe="")
+        encoded_path = quote(next_path, safe="")
+        if len(encoded_path) > _MAX_NEXT_CHARS:
+            encoded_path = quote("/", safe="")
         attempt = f"{secrets.token_urlsafe(32)}!{int(time.time()) + ATTEMPT_SECONDS}!{encoded_path}"
         try:
             address = await users.address(*self._attempt_values(attempt))
@@ -102,11 +108,9 @@ class SignIn:
             _, end, encoded_path = attempt.split("!")
             if time.time() >= int(end):
                 raise TokenRefused("it took too long")
-            if query.get("iss", users.provider.issuer) != users.provider.issuer:  # RFC 9207
-                raise TokenRefused("another provider answered")
             if "code" not in query:
                 raise TokenRefused(f"the provider says {query.get('error', 'nothing')}")
-            user = await users.redeem(query["code"], nonce, verifier)
+            user = await users.redeem(query["code"], nonce, verifier, query.get("iss"))
         except TokenRefused as refusal:
             _log.warning("Somebody could not sign in by the identity provider: %s", refusal)
             return self._end(request, self._page(request, problem="provider"))
@@ -154,6 +158,10 @@ class SignIn:
         if session is None:
             return self._page(request, problem="token", next_path=next_path)
         return _start(request.scope, session, next_path)
+
+
+def _without_default_port(host: str) -> str:
+    return host.lower().removesuffix(":443")
 
 
 def _start(scope: Scope, session: str, path: str) -> Response:

@@ -68,14 +68,15 @@ def sign_in_page(
 ) -> Response:
     """Return a form for a token, and a link to the identity provider if there is one.
 
-    `problem` says what was wrong with the last attempt: link, token, provider, away or rights.
+    `problem` says what was wrong with the last attempt: link, token, provider, away or rights. `next_path` is where to
+    go then; it is empty if another page was asked for, which comes then.
 
     Browsers leave the session out if a link of another site, or a file, leads here. A page of this server may send it,
     so the first answer to such a link only loads the same address again.
     """
-    headers, is_login = request.headers, request.url.path.startswith("/login")
+    headers, is_login = request.headers, next_path != ""
     query = f"?{request.url.query}" if request.url.query else ""
-    address = local_path(next_path or ("/" if is_login else f"{request.url.path}{query}"))
+    address = local_path(next_path or f"{request.url.path}{query}")
     is_foreign_link = headers.get("sec-fetch-site") in _FOREIGN and headers.get("sec-fetch-dest") == "document"
     is_retried = is_foreign_link and not is_login
     # At the name of the server that the provider knows: its browser's cookies are those of that name.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,11 +35,14 @@ _ALGORITHMS = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519",
 )  # fmt: skip
 _KEY_TYPES = ("RSA", "EC", "OKP")
+_MIN_RSA_BITS = 2048  # RFC 7518
 _ACCESS_TOKEN_TYPES = ("at+jwt", "application/at+jwt")
 # What providers write into access tokens that do not say so in their header, and not into ID tokens.
 _ACCESS_TOKEN_CLAIMS = ("scope", "scp", "client_id", "cid", "appid", "azpacr")
 _ID_TOKEN_CLAIMS = ("nonce", "at_hash", "c_hash")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_ADDRESS = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+")  # RFC 3986; urlsplit leaves line ends out
+_SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749
 
 _log = logging.getLogger("bunko.sign_in")
 
@@ -73,7 +77,8 @@ class IdentityProvider:
         if problem := key_problem(settings.client_secret):
             raise SettingsError(f"sign_in.client_secret cannot be sent: {problem}", hint="Check the secret.")
         self.resource, self.host = f"{self.url}/mcp", urlsplit(self.url).hostname or ""
-        self.scopes, self.client_id = settings.scopes, settings.client_id or ""
+        self.scopes, self.client_id = _checked_scopes("sign_in.scopes", settings.scopes), settings.client_id or ""
+        self._page_scopes = _checked_scopes("sign_in.page_scopes", settings.page_scopes)
         self._settings = settings
         self._audiences = settings.audience or (self.resource,)
         self._read = [_parse_entry("sign_in.read", entry) for entry in settings.read]
@@ -83,6 +88,8 @@ class IdentityProvider:
                 "sign_in.read and sign_in.write are empty: whoever signs in may do nothing",
                 hint='Write read = ["GROUP=TOOL"], with * for everyone or every tool.',
             )
+        self.groups = tuple(dict.fromkeys(group for group, _ in (*self._read, *self._write)))
+        self.rights_claim = settings.rights_claim
         self._metadata: Mapping[str, Any] = {}
         self._keys: KeySet | None = None
         self._asked_at = -math.inf
@@ -118,19 +125,28 @@ class IdentityProvider:
         client, endpoint = self._client(), self._endpoint("authorization_endpoint")
         return str(client.create_authorization_url(endpoint, state, verifier, nonce=nonce)[0])
 
-    def redeem(self, code: str, nonce: str, verifier: str) -> SignedInUser:
-        """Return who signed in, for the code that the browser brought; raise TokenRefused or BunkoError."""
+    def redeem(self, code: str, nonce: str, verifier: str, issuer: str | None) -> SignedInUser:
+        """Return who signed in, for the code that the browser brought; raise TokenRefused or BunkoError.
+
+        `issuer` is who sent the browser, if it says so: otherwise another provider could ask for the codes of this one.
+        """
         from authlib.common.errors import AuthlibBaseError
         from authlib.oidc.core import CodeIDToken
-        from joserfc.errors import JoseError
 
+        names_itself = self._metadata.get("authorization_response_iss_parameter_supported")  # RFC 9207
+        if issuer != self.issuer and (names_itself or issuer is not None):
+            raise TokenRefused("another provider answered")
         try:
             reply = self._client().fetch_token(
                 self._endpoint("token_endpoint"), grant_type="authorization_code", code=code, code_verifier=verifier
             )
-        except (AuthlibBaseError, ValueError) as error:
+            token = reply.get("id_token")
+        except BunkoError:
+            raise
+        except AuthlibBaseError as error:
             raise TokenRefused(f"the provider refuses the code: {error}") from error
-        token = reply.get("id_token")
+        except Exception as error:  # as in _decode
+            raise TokenRefused(f"the provider gives no answer to the code that makes sense: {error}") from error
         if not isinstance(token, str):
             raise TokenRefused("the provider sent no ID token; page_scopes must contain openid")
         decoded = self._decode(token, (self.client_id,))
@@ -142,8 +158,8 @@ class IdentityProvider:
         try:
             params = {"nonce": nonce, "client_id": self.client_id}
             CodeIDToken(decoded.claims, decoded.header, params=params).validate(leeway=LEEWAY_SECONDS)
-        except JoseError as error:
-            raise TokenRefused(str(error)) from error
+        except Exception as error:  # as in _decode
+            raise TokenRefused(f"{type(error).__name__}: {error}") from error
         return self._user(decoded.claims)
 
     def is_read_due(self, *, has_unknown_key: bool = False) -> bool:
@@ -199,19 +215,27 @@ class IdentityProvider:
             required.validate(decoded.claims)
         except InvalidKeyIdError:
             return None
-        except (JoseError, ValueError) as error:
+        except JoseError as error:
             raise TokenRefused(str(error)) from error
+        except Exception as error:  # anybody can write a header or claims by which the package stumbles
+            raise TokenRefused(f"{type(error).__name__}: {error}") from error
+        if "events" in decoded.claims:  # RFC 8417: it reports that somebody signed out, for example
+            raise TokenRefused("it reports an event")
         return decoded
 
     def _user(self, claims: Mapping[str, Any], *, lacks_scope: bool = False) -> SignedInUser:
-        name = _claim(claims, self._settings.name_claim)
-        named = {group for group, _ in (*self._read, *self._write)}
-        values = _claim(claims, self._settings.rights_claim)
-        groups = [values] if isinstance(values, str) else values if isinstance(values, list) else []
+        # What is cleaned may look like the name of somebody else; `sub` is nobody else's.
+        names = (_claim(claims, self._settings.name_claim), claims["sub"])
+        name = next((name for name in names if isinstance(name, str) and _is_clean_name(name)), None)
+        if name is None:
+            raise TokenRefused("its subject is empty, too long, or has spaces at an end or characters that nobody sees")
+        claimed = _claim(claims, self.rights_claim)
+        values = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
+        claimed_groups = {value for value in values if isinstance(value, str)}
         return SignedInUser(
             # No token of a library has a colon in its name.
-            f"user:{clean_label(name if isinstance(name, str) and name else claims['sub'], _MAX_NAME_CHARS)}",
-            tuple(dict.fromkeys(group for group in groups if isinstance(group, str) and group in named)),
+            f"user:{name}",
+            tuple(group for group in self.groups if group in claimed_groups),
             lacks_scope,
         )
 
@@ -219,12 +243,13 @@ class IdentityProvider:
         from authlib.oauth2.client import OAuth2Client
 
         secret = self._settings.client_secret
-        methods = self._metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        named = self._metadata.get("token_endpoint_auth_methods_supported")
+        methods = named if isinstance(named, list) else []
         by_form = "client_secret_post" in methods and "client_secret_basic" not in methods
         return OAuth2Client(
             _TokenRequests(self), self.client_id, secret or None,
             token_endpoint_auth_method="client_secret_post" if secret and by_form else None,
-            scope=" ".join(self._settings.page_scopes), redirect_uri=f"{self.url}{CALLBACK_PATH}",
+            scope=" ".join(self._page_scopes), redirect_uri=f"{self.url}{CALLBACK_PATH}",
             code_challenge_method="S256",
         )  # fmt: skip
 
@@ -232,6 +257,10 @@ class IdentityProvider:
         address = self._metadata.get(name)
         if not isinstance(address, str):
             raise FetchFailed(f"The identity provider names no {name}", hint="Check sign_in.issuer.")
+        if self.issuer.startswith("https:") and not address.startswith("https:"):  # not even at this machine
+            raise SettingsError(
+                f"{name} is not an https address: {clean_label(address, 200)}", hint="Check sign_in.issuer."
+            )
         return _checked_address(name, address)
 
     def _fetch(self, address: str) -> Mapping[str, Any]:
@@ -266,7 +295,9 @@ class IdentityProvider:
                     content += part
                     if len(content) > _MAX_ANSWER_BYTES:
                         raise FetchFailed(f"{address} sent too long an answer", hint="Check sign_in.issuer.")
-        except (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
+        except (
+            httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError, OSError, ValueError, TypeError,
+        ) as error:  # fmt: skip
             reason = clean_label(str(error), 200) or type(error).__name__
             raise FetchFailed(
                 f"The identity provider does not answer at {address}: {reason}",
@@ -309,14 +340,32 @@ class _TokenRequests:
 
 def _checked_address(key: str, address: str) -> str:
     """Return an address if what is sent there is safe from others; the network may be a private one."""
-    parts = urlsplit(address)
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-    if not is_safe or not parts.hostname or parts.username is not None:
+    if not _is_safe_address(address):
         raise SettingsError(
             f"{key} is not an https address: {clean_label(address, 200)}" if address else f"{key} is not set",
             hint="Write it like https://login.example.com; http is allowed on this machine only.",
         )
     return address
+
+
+def _is_safe_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        host, _ = (parts.hostname or "").encode("idna"), parts.port  # which raise errors, too
+    except ValueError:
+        return False
+    is_encrypted = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+    return bool(_ADDRESS.fullmatch(address) and is_encrypted and host) and parts.username is None
+
+
+def _checked_scopes(key: str, scopes: tuple[str, ...]) -> tuple[str, ...]:
+    for scope in scopes:
+        if not _SCOPE.fullmatch(scope):
+            raise SettingsError(
+                f"{key} has {scope!r}, but a scope has neither spaces, quotation marks, backslashes nor letters like é",
+                hint="Write one scope in each entry.",
+            )
+    return scopes
 
 
 def _parse_entry(key: str, entry: str) -> tuple[str, str]:
@@ -332,16 +381,18 @@ def _parse_entry(key: str, entry: str) -> tuple[str, str]:
 def _import_keys(document: Mapping[str, Any]) -> KeySet:
     """Return the keys that can have signed a token; those of kinds that are not known here are left out."""
     from joserfc.errors import JoseError
-    from joserfc.jwk import JWKRegistry, KeySet
+    from joserfc.jwk import JWKRegistry, KeySet, RSAKey
 
     published, keys = document.get("keys"), []
     for data in published if isinstance(published, list) else ():
         if not isinstance(data, dict) or data.get("kty") not in _KEY_TYPES or data.get("use", "sig") != "sig":
             continue
         try:
-            keys.append(JWKRegistry.import_key(data))
+            key = JWKRegistry.import_key(data)
         except (JoseError, ValueError, TypeError, KeyError):
             continue
+        if not isinstance(key, RSAKey) or key.public_key.key_size >= _MIN_RSA_BITS:
+            keys.append(key)
     if not keys:
         raise FetchFailed("The identity provider publishes no key that signs tokens", hint="Check sign_in.issuer.")
     return KeySet(keys)
@@ -358,6 +409,10 @@ def _is_access_token(token: Token) -> bool:
         return bool(claims["typ"] == "Bearer")
     is_id_token = any(name in claims for name in _ID_TOKEN_CLAIMS)
     return not is_id_token and any(name in claims for name in _ACCESS_TOKEN_CLAIMS)
+
+
+def _is_clean_name(name: str) -> bool:
+    return name != "" and clean_label(name, _MAX_NAME_CHARS) == name
 
 
 def _granted_scopes(claims: Mapping[str, Any]) -> Sequence[str]:
