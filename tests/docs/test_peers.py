@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from bench import peer_engines, peers
 from bench.clock import Cost
 from bench.documents import find_document
