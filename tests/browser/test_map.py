@@ -255,7 +255,8 @@ def test_colours_chosen_while_the_map_is_drawn_are_kept(open_page: PageOpener) -
     page = open_page("/")
     first: list[Route] = []  # its answer comes after that of the chosen colour
     page.route("**/api/v1/map?", lambda route: first.append(route))
-    page.goto(f"{page.url.rstrip('/')}/map", wait_until="commit")
+    with page.expect_request("**/api/v1/map?*"):
+        page.goto(f"{page.url.rstrip('/')}/map", wait_until="commit")
     page.get_by_label("Colour by").select_option("year")
     expect(page.locator("#legend li").first).to_contain_text("2025")
     first[0].continue_()

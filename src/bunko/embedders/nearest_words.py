@@ -87,7 +87,7 @@ def compare(
     try:
         sentence_counts, sizes, lengths, tokens = unpack_sentences(texts)
     except ValueError as error:
-        raise DamagedIndex(f"The index file has arrays that do not fit together: {error}") from error
+        raise DamagedIndex("The index file has arrays that do not fit together") from error
     # Of wrong numbers in a damaged file, a text is as near as they say.
     tokens = np.minimum(tokens, len(table.rows) - 1).astype(np.intp)
     lengths = np.where(lengths > 0, lengths, np.inf)

@@ -79,7 +79,7 @@ def _highest_by_bytes(
         lowest[~mask] = -np.inf
     threshold = _kth_highest(lowest, k) - 2 * rounding_error * max_norm - _FLOAT_ERROR * norm * max_norm
     if isnan(threshold):  # of a damaged file: no row would be left
-        raise ValueError("the index has codes that are not numbers")
+        raise ValueError("the index has vectors that are not numbers")
     products += error_per_scale
     products *= scales
     rows = np.flatnonzero(products >= threshold)
