@@ -94,7 +94,9 @@ LEFT_OUT_TEXTS = frozenset(
         'title, heading_path, start, "end", chunks.text, documents.text',
         # why an access token is refused, for the log of a server
         "it is not an access token", "it is too long", "its key is unknown", "the provider refuses the code: {}",
-        "the provider sent no ID token; page_scopes must contain openid", "HTTP {}",
+        "the provider sent no ID token; page_scopes must contain openid", "HTTP {}", "another provider answered",
+        "the provider gives no answer to the code that makes sense: {}", "it reports an event",
+        "its subject is empty, too long, or has spaces at an end or characters that nobody sees",
         # headers, keys of tables, and names of threads and arguments
         "Basic {}", "Bearer {}", "derived {}", "forgotten {}", "selection {}", "index {} {}", "machine of",
         "bunko {} {} {}",

@@ -46,7 +46,7 @@ def unpack_sentences(
     begins = np.cumsum(text_sizes) - text_sizes
     counts = packed[begins].astype(np.intp) if text_sizes.all() else np.zeros_like(begins)
     if not counts.all() or (1 + 2 * counts > text_sizes).any():
-        raise ValueError("a text has fewer sentences than it says, or none")
+        raise ValueError(counts)
     is_subword = np.ones(len(packed), np.bool_)
     is_subword[begins] = False
     places = np.repeat(begins + 1 - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
@@ -56,5 +56,5 @@ def unpack_sentences(
     is_subword[places] = False
     subwords = packed[is_subword]
     if not sizes.all() or int(sizes.sum(dtype=np.intp)) != len(subwords):
-        raise ValueError("sentences have other sizes than their text says")
+        raise ValueError(sizes)
     return counts, sizes, packed[places].view(np.float16) * _LENGTH_UNIT, subwords
