@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,11 +13,10 @@ import pytest
 from bunko.interfaces.cli.main import EXIT_CODES
 from bunko.stores.postgres import schema
 from bunko.types.records import DatabaseServer
-from tests.http.server import ask
 from tests.scale.postgres_server import PostgresServer, environment
 from tests.slow import corpus
 from tests.slow.serving import TOKEN
-from tests.slow.test_workers import BEARER, Workers
+from tests.slow.test_workers import Workers, expect_refusals_until_replaced
 
 pytestmark = pytest.mark.scale
 
@@ -54,20 +52,7 @@ def test_workers_refuse_changed_tables_until_they_are_replaced(
     def change_version(version: int) -> None:
         postgres.execute(f"UPDATE {server.schema}.meta SET value = '{version}' WHERE key = 'schema'")
 
-    def search() -> int:
-        return ask(workers.port, "/api/v1/search?q=old", **BEARER).status
-
-    assert search() == 200
-    old = set(workers.pids())
-    change_version(schema.VERSION + 1)  # as the first process of a newer bunko does
-    assert [search() for _ in range(10)] == [503] * 10
-    corpus.wait_until(lambda: not workers.is_ready(), "what was checked before is forgotten")
-    assert set(workers.pids()) == old
-    change_version(schema.VERSION)  # what the new workers know
-    workers.process.send_signal(signal.SIGHUP)
-    corpus.wait_until(lambda: "All workers are replaced" in workers.output(), "all workers are replaced")
-    assert not old & set(workers.pids())
-    assert [search() for _ in range(10)] == [200] * 10
+    expect_refusals_until_replaced(workers, "old", change_version, schema.VERSION)
 
 
 def test_an_import_that_runs_while_the_tables_change_stops_and_the_next_one_completes_it(

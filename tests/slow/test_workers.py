@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -210,6 +210,27 @@ def test_workers_stay_if_new_ones_do_not_answer(workers: Workers, tmp_path: Path
     assert workers.is_ready(), workers.output()
 
 
+def expect_refusals_until_replaced(
+    workers: Workers, word: str, change_version: Callable[[int], object], version: int
+) -> None:
+    """Change the version of the tables under workers that know another one, and replace them."""
+
+    def search() -> int:
+        return ask(workers.port, f"/api/v1/search?q={word}", **BEARER).status
+
+    assert search() == 200
+    old = set(workers.pids())
+    change_version(version + 1)  # as the first process of a newer bunko does
+    assert [search() for _ in range(10)] == [503] * 10
+    corpus.wait_until(lambda: not workers.is_ready(), "what was checked before is forgotten")
+    assert set(workers.pids()) == old
+    change_version(version)  # what the new workers know
+    workers.process.send_signal(signal.SIGHUP)
+    corpus.wait_until(lambda: "All workers are replaced" in workers.output(), "all workers are replaced")
+    assert not old & set(workers.pids())
+    assert [search() for _ in range(10)] == [200] * 10
+
+
 def test_workers_refuse_tables_that_a_newer_bunko_changed_until_they_are_replaced(
     workers: Workers, tmp_path: Path
 ) -> None:
@@ -217,17 +238,4 @@ def test_workers_refuse_tables_that_a_newer_bunko_changed_until_they_are_replace
         with closing(sqlite3.connect(tmp_path / "docs" / ".rag-index" / "library.db")) as connection:
             connection.execute(f"PRAGMA user_version = {version}")
 
-    def search() -> int:
-        return ask(workers.port, "/api/v1/search?q=K0007", **BEARER).status
-
-    assert search() == 200
-    old = set(workers.pids())
-    change_version(schema.VERSION + 1)  # as the first process of a newer bunko does
-    assert [search() for _ in range(10)] == [503] * 10
-    corpus.wait_until(lambda: not workers.is_ready(), "what was checked before is forgotten")
-    assert set(workers.pids()) == old
-    change_version(schema.VERSION)  # what the new workers know
-    workers.process.send_signal(signal.SIGHUP)
-    corpus.wait_until(lambda: "All workers are replaced" in workers.output(), "all workers are replaced")
-    assert not old & set(workers.pids())
-    assert [search() for _ in range(10)] == [200] * 10
+    expect_refusals_until_replaced(workers, "K0007", change_version, schema.VERSION)
