@@ -8,27 +8,24 @@ it was written for; one that is newer than the statistics was written before a c
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bunko.errors import IndexFailure
+from bunko.indexes.milvus.cards import Card, cards_of, stack_vectors
 from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
-from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, chunk_dimensions, sparse_vector
 from bunko.indexes.milvus.filters import date_number
-from bunko.indexes.milvus.server import MAX_PATH_BYTES, MAX_RESULTS, MAX_TAG_BYTES, MAX_TAGS, MilvusServer
+from bunko.indexes.milvus.server import MAX_PATH_BYTES, MAX_RESULTS, MAX_TAG_BYTES, MAX_TAGS, MilvusServer, split_card
 from bunko.indexes.milvus.statistics import pack_moments, unpack_moments, vector_size
 from bunko.indexes.moments import Moments
 from bunko.indexes.replica import Follower, batches
 from bunko.protocols import Store
 from bunko.runtime.failpoints import reach_failpoint
 from bunko.runtime.timing import timer
-from bunko.text import ngrams
-from bunko.text.line_joins import join_lines
-from bunko.types.records import StoredChunk, ToolStatistics
+from bunko.types.records import ToolStatistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,7 +36,7 @@ _log = logging.getLogger("bunko.index")
 # Rows in a request (about 10 kB each), and ids in an expression.
 _ROW_BATCH, _ID_BATCH = 200, 200
 _MAX_REMOVALS = 10_000  # recorded in the store before they are forgotten
-_DEFAULT_LENGTH = 200.0  # terms of a chunk, before any is known
+_SAMPLED_DOCUMENTS = 100  # to learn how long chunks are
 
 
 class CopyWriter:
@@ -68,7 +65,7 @@ class CopyWriter:
         self.delete(tool_id, old)
         replay = self._follower.plan_replay(tool_id, None)
         stamp = self._follower.announce_copy(tool_id)
-        copy = self._copies.create(tool_id, dimension, stamp)
+        copy = self._copies.create(tool_id, dimension, stamp, self._average_length(replay.written))
         reach_failpoint("index.created")
         accumulator = StatisticsAccumulator()
         self._write_documents(tool_id, copy, replay.written, replay.generation, accumulator, replay.written)
@@ -101,15 +98,9 @@ class CopyWriter:
         accumulator = StatisticsAccumulator(statistics)
         if not self._subtract(tool_id, copy, uncounted.removed, statistics.generation, accumulator):
             return False
-        average_length = statistics.terms / max(statistics.chunks, 1)
-        self._write_documents(
-            tool_id, copy, replay.written, replay.generation, accumulator, uncounted.written,
-            average_length=average_length,
-        )  # fmt: skip
+        self._write_documents(tool_id, copy, replay.written, replay.generation, accumulator, uncounted.written)
         # Of the generation that they were counted for: the next sync may subtract them.
-        self._write_documents(
-            tool_id, copy, replay.redated, stamp.generation, accumulator, (), average_length=average_length
-        )
+        self._write_documents(tool_id, copy, replay.redated, stamp.generation, accumulator, ())
         new_statistics = accumulator.statistics(replay.generation)
         if not self._store.index_statistics.update(
             tool_id, stamp.copy, new_statistics, accumulator.frequencies(), since=statistics.generation
@@ -127,6 +118,13 @@ class CopyWriter:
             self._store.changes.prune_removals(tool_id, replay.generation)
         return True
 
+    def _average_length(self, document_ids: Sequence[int]) -> float:
+        """Return the average length of the chunks of some of the documents."""
+        some = document_ids[:: max(1, len(document_ids) // _SAMPLED_DOCUMENTS)]
+        with self._store.read_transaction():
+            lengths = [int(chunk.term_counts.sum()) for chunk in self._store.changes.chunks_of(some)]
+        return max(sum(lengths) / max(len(lengths), 1), 1.0)
+
     def _subtract(
         self,
         tool_id: int,
@@ -136,19 +134,12 @@ class CopyWriter:
         accumulator: StatisticsAccumulator,
     ) -> bool:
         """Subtract the rows of removed documents from the statistics; return False if there are too many to read."""
-        fields = ["generation", "length", "sparse", *(["dense"] if copy.dimension else [])]
         for batch in batches(document_ids, _ID_BATCH):
             where = f"{_documents_expression(tool_id, batch)} and generation <= {counted_until}"
-            rows = self._server.query(copy.collection, where, fields, writing=True)
-            if len(rows) >= MAX_RESULTS:
+            texts = self._server.cards_where(copy.collection, where)
+            if len(texts) >= MAX_RESULTS:
                 return False
-            vectors = np.array([row["dense"] for row in rows], np.float32) if copy.dimension and rows else None
-            accumulator.add(
-                [_row_dimensions(row) for row in rows],
-                [int(row["length"]) for row in rows],
-                vectors,
-                sign=-1,
-            )
+            accumulator.add([Card.unpack(chunk_id, text) for chunk_id, text in texts.items()], copy.dimension, sign=-1)
         return True
 
     def _write_documents(
@@ -159,68 +150,37 @@ class CopyWriter:
         generation: int,
         accumulator: StatisticsAccumulator,
         uncounted_ids: Sequence[int],
-        *,
-        average_length: float = 0.0,
     ) -> None:
         """Write the rows of documents, and add those of `uncounted_ids` to the statistics."""
         uncounted, dimension = set(uncounted_ids), copy.dimension
         for chunks, rows in self._follower.read_chunks(document_ids):
-            vectors = _stack_vectors(chunks, dimension)
-            gram_keys = _gram_keys(chunks)
-            lengths = [int(chunk.term_counts.sum()) for chunk in chunks]
-            average_length = average_length or sum(lengths) / max(len(lengths), 1) or _DEFAULT_LENGTH
-            parts = [chunk_dimensions(chunk, keys) for chunk, keys in zip(chunks, gram_keys, strict=True)]
+            cards = cards_of(chunks, generation)
+            vectors = stack_vectors(cards, dimension)
             records: list[dict[str, Any]] = []
-            for position, chunk in enumerate(chunks):
-                row = rows[chunk.chunk_id]
+            for position, card in enumerate(cards):
+                row = rows[card.chunk_id]
                 record: dict[str, Any] = {
-                    "id": chunk.chunk_id,
+                    "id": card.chunk_id,
                     "tool": tool_id,
-                    "document_id": chunk.document_id,
+                    "document_id": card.document_id,
                     "generation": generation,
-                    "length": lengths[position],
                     "path": _cut(row.uri, MAX_PATH_BYTES),
                     "date": date_number(row.date),
                     "tags": [_cut(tag, MAX_TAG_BYTES) for tag in row.tags[:MAX_TAGS]],
-                    "note": "",
-                    "sparse": sparse_vector(chunk, *parts[position], average_length),
+                    "sparse": card.sparse_vector(copy.average_length),
                 }
-                records.append(record | ({"dense": vectors[position].tolist()} if dimension else {}))
+                records.append(
+                    record | split_card(card.pack()) | ({"dense": vectors[position].tolist()} if dimension else {})
+                )
             for batch in batches(records, _ROW_BATCH):
                 with timer("milvus_write", _log, indent=1):
                     self._server.upsert(copy.collection, batch)
                 reach_failpoint("index.written")
-            counted = [position for position, chunk in enumerate(chunks) if chunk.document_id in uncounted]
-            accumulator.add(
-                [np.concatenate(parts[position]) for position in counted],
-                [lengths[position] for position in counted],
-                vectors[counted] if dimension else None,
-            )
+            accumulator.add([card for card in cards if card.document_id in uncounted], dimension)
 
 
 def _documents_expression(tool_id: int, document_ids: Sequence[int]) -> str:
     return f"tool == {tool_id} and document_id in [{', '.join(map(str, document_ids))}]"
-
-
-def _row_dimensions(row: Mapping[str, Any]) -> Any:
-    return np.array([int(key) for key in row["sparse"] if int(key) != FILLER_DIMENSION], np.uint64)
-
-
-def _stack_vectors(chunks: Sequence[StoredChunk], dimension: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Return the vectors of chunks, zeros where there is none that can be compared."""
-    vectors = np.zeros((len(chunks), dimension), np.float32)
-    for position, chunk in enumerate(chunks):
-        if chunk.vector is not None and len(chunk.vector) == dimension and np.isfinite(chunk.vector).all():
-            vectors[position] = chunk.vector
-    return vectors
-
-
-def _gram_keys(chunks: Sequence[StoredChunk]) -> list[Any]:
-    """Return the distinct n-gram keys of each chunk."""
-    keys, positions = ngrams.occurrences([join_lines(chunk.text) for chunk in chunks])
-    order = np.argsort(positions, kind="stable")
-    bounds = np.searchsorted(positions[order], np.arange(len(chunks) + 1))
-    return [np.unique(keys[order[start:end]]) for start, end in itertools.pairwise(bounds)]
 
 
 def _cut(text: str, max_bytes: int) -> str:
@@ -242,29 +202,18 @@ class StatisticsAccumulator:
         self._collected: list[tuple[npt.NDArray[np.uint64], int]] = []
         self._collected_size = 0
 
-    def add(
-        self,
-        dimensions: Iterable[npt.NDArray[np.uint64]],
-        lengths: Iterable[int],
-        vectors: npt.NDArray[np.float32] | None,
-        *,
-        sign: int = 1,
-    ) -> None:
-        """Add chunks, or subtract them with a sign of -1; `vectors` has zeros for a chunk without a vector."""
-        for dimensions_of_chunk in dimensions:
-            distinct = np.unique(dimensions_of_chunk)
+    def add(self, cards: Sequence[Card], dimension: int, *, sign: int = 1) -> None:
+        """Add chunks, or subtract them with a sign of -1; `dimension` is that of the vectors that count, or 0."""
+        for card in cards:
+            distinct = np.unique(card.dimensions()).astype(np.uint64)
             self._collected.append((distinct, sign))
             self._collected_size += len(distinct)
-        for length in lengths:
             self._chunks += sign
-            self._terms += sign * length
-        if vectors is not None and len(vectors):
-            moments, current = Moments.of(vectors), self._moments
-            if current is None:
-                zeros = Moments.of(vectors[:0])
-                self._moments = zeros + moments if sign > 0 else zeros - moments
-            else:
-                self._moments = current + moments if sign > 0 else current - moments
+            self._terms += sign * card.length
+        if dimension and cards:
+            moments = Moments.of(stack_vectors(cards, dimension))
+            current = self._moments or Moments.of(np.empty((0, dimension), np.float32))
+            self._moments = current + moments if sign > 0 else current - moments
         if self._collected_size > _MAX_COLLECTED:
             self._add_up()
 
