@@ -47,13 +47,13 @@ def test_chunks_that_are_added_and_removed_leave_no_trace() -> None:
     vectors = np.eye(4, dtype=np.float32)
     first, second = np.array([5, 7, 5], np.uint64), np.array([7, 9], np.uint64)
     accumulator.add([first, second], [3, 2], vectors[:2])
-    assert dict(accumulator.frequencies()) == {5: 1, 7: 2, 9: 1}
+    assert dict(accumulator.changes()) == {5: 1, 7: 2, 9: 1}
     accumulator.add([second], [2], vectors[1:2], sign=-1)
-    assert dict(accumulator.frequencies()) == {5: 1, 7: 1}
+    assert dict(accumulator.changes()) == {7: -1, 9: -1}
     statistics = accumulator.statistics(3)
     assert (statistics.generation, statistics.chunks, statistics.terms) == (3, 1, 3)
     accumulator.add([first], [3], vectors[:1], sign=-1)
-    assert (dict(accumulator.frequencies()), accumulator.statistics(4).vectors) == ({}, b"")
+    assert (dict(accumulator.changes()), accumulator.statistics(4).vectors) == ({5: -1, 7: -1}, b"")
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def views() -> tuple[MilvusView, ReferenceView, CountingReader]:
         parts = chunk_dimensions(chunk, ngrams.gram_keys(join_lines(chunk.text)))
         accumulator.add([np.concatenate(parts)], [int(chunk.term_counts.sum())], chunk.vector[None])
     statistics = accumulator.statistics(store.generation())
-    store.index_statistics.replace(tool.id, "copy", statistics, accumulator.frequencies())
+    store.index_statistics.replace(tool.id, "copy", statistics, accumulator.changes())
     # Rows that were written when the average length was another: products are only near the scores.
     rows = Rows(chunks, 0.9 * statistics.terms / statistics.chunks)
     reader = CountingReader(store)

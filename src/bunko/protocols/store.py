@@ -23,6 +23,7 @@ from bunko.types.records import (
     EmbeddingUsage,
     FailedDocument,
     Filter,
+    IndexNote,
     ListedDocument,
     LoggedSearch,
     OutboxEntry,
@@ -202,11 +203,11 @@ class IndexStatisticsStore(Protocol):
         """Store the statistics of a copy in place of earlier ones, and delete those of abandoned copies, atomically."""
 
     def update(
-        self, tool_id: int, copy: str, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], *, since: int
+        self, tool_id: int, copy: str, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], note: IndexNote
     ) -> bool:
-        """Replace the statistics of a copy and add changes to its frequencies, atomically.
+        """Replace the statistics of a copy and the note about it, and add changes to its frequencies, atomically.
 
-        If the stored statistics are not of the generation `since`, nothing is stored and the result is False.
+        If the library has another note than the old one, nothing is stored and the result is False.
         """
 
     def clear(self, tool_id: int, copy: str) -> None:

@@ -198,6 +198,14 @@ class Totals:
 MAX_GENERATIONS_BEHIND = 1000
 
 
+class IndexNote(NamedTuple):
+    """A note of an index about its copy of a tool, and the one that replaces it."""
+
+    name: str
+    old: str
+    new: str
+
+
 @dataclass(frozen=True, slots=True)
 class ToolStatistics:
     """Statistics over the chunks of a copy of a tool at one generation."""

@@ -9,7 +9,7 @@ import pytest
 
 from bunko.protocols import Store
 from bunko.types import Tool
-from bunko.types.records import ToolStatistics
+from bunko.types.records import IndexNote, ToolStatistics
 from tests.contracts.documents import prepared
 
 
@@ -26,7 +26,10 @@ def test_statistics_are_replaced_updated_and_cleared(store: Store, tool: Tool) -
     assert store.index_statistics.get(tool.id, "copy") == first
     assert store.index_statistics.frequencies(tool.id, "copy", [1, 5, 2**32 - 1]) == {1: 4, 2**32 - 1: 9}
     second = ToolStatistics(5, 11, 190)
-    assert store.index_statistics.update(tool.id, "copy", second, [(1, -4), (5, 2)], since=3)
+    store.changes.set_index_note(tool.id, "milvus copy", "first")
+    note = IndexNote("milvus copy", "first", "second")
+    assert store.index_statistics.update(tool.id, "copy", second, [(1, -4), (5, 2)], note)
+    assert store.changes.index_note(tool.id, "milvus copy") == "second"
     assert store.index_statistics.get(tool.id, "copy") == second
     counts = store.index_statistics.frequencies(tool.id, "copy", [1, 5, 2**32 - 1])
     assert {key: count for key, count in counts.items() if count} == {5: 2, 2**32 - 1: 9}
@@ -39,10 +42,13 @@ def test_statistics_are_replaced_updated_and_cleared(store: Store, tool: Tool) -
     )
 
 
-def test_an_update_from_another_generation_changes_nothing(store: Store, tool: Tool) -> None:
-    assert not store.index_statistics.update(tool.id, "copy", ToolStatistics(5, 1, 1), [(1, 1)], since=0)
+def test_an_update_by_another_note_changes_nothing(store: Store, tool: Tool) -> None:
+    note = IndexNote("milvus copy", "old", "new")
+    assert not store.index_statistics.update(tool.id, "copy", ToolStatistics(5, 1, 1), [(1, 1)], note)
     store.index_statistics.replace(tool.id, "copy", ToolStatistics(4, 1, 1), [(1, 1)])
-    assert not store.index_statistics.update(tool.id, "copy", ToolStatistics(5, 2, 2), [(1, 1)], since=3)
+    store.changes.set_index_note(tool.id, "milvus copy", "of another process")
+    assert not store.index_statistics.update(tool.id, "copy", ToolStatistics(5, 2, 2), [(1, 1)], note)
+    assert store.changes.index_note(tool.id, "milvus copy") == "of another process"
     assert store.index_statistics.get(tool.id, "copy") == ToolStatistics(4, 1, 1)
     assert store.index_statistics.frequencies(tool.id, "copy", [1]) == {1: 1}
 

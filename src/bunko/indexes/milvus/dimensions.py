@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 # Of the rows that are made with this module.
-VERSION = 1
+VERSION = 2
 KeyKind = Literal["word", "gram", "character"]
 # Any numbers would do: they keep a word and an n-gram with the same key apart.
 _SALTS: dict[KeyKind, int] = {

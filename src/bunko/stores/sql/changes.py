@@ -26,7 +26,7 @@ from bunko.stores.sql.totals import keep_counts, read_counts
 from bunko.text.sentence_codec import decode_sentences
 from bunko.text.term_codec import chunk_count, unpack_chunk_terms, unpack_terms
 from bunko.types import text_in_context, text_to_index
-from bunko.types.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
+from bunko.types.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, IndexNote, StoredChunk
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -248,13 +248,13 @@ class SqlChanges:
         """Store the note of an index outside the library about its copy of a tool; an empty one deletes it."""
         with self._database.transaction() as connection:
             if note:
-                put_meta(connection, f"index {index} {tool_id}", note)
+                put_meta(connection, _note_key(tool_id, index), note)
             else:
-                connection.execute("DELETE FROM meta WHERE key = ?", (f"index {index} {tool_id}",))
+                connection.execute("DELETE FROM meta WHERE key = ?", (_note_key(tool_id, index),))
 
     def index_note(self, tool_id: int, index: str) -> str:
         """Return the note of an index about its copy of a tool, or an empty string."""
-        return self._meta_value(f"index {index} {tool_id}")
+        return self._meta_value(_note_key(tool_id, index))
 
     def _meta_value(self, key: str) -> str:
         rows = self._database.rows("SELECT value FROM meta WHERE key = ?", (key,), types=(TEXT,))
@@ -275,3 +275,17 @@ def advance_generation(connection: Connection) -> int:
 def put_meta(connection: Connection, key: str, value: str) -> None:
     """Store a value of the library by its key."""
     connection.execute(_PUT_META, (key, value))
+
+
+def replace_note(connection: Connection, tool_id: int, note: IndexNote) -> bool:
+    """Replace the note of an index about its copy of a tool; return False if it is another one now."""
+    key = _note_key(tool_id, note.name)
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    if row is None or row[0] != note.old:
+        return False
+    put_meta(connection, key, note.new)
+    return True
+
+
+def _note_key(tool_id: int, index: str) -> str:
+    return f"index {index} {tool_id}"
