@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bunko.indexes.milvus import chunks as milvus_chunks
-from bunko.indexes.milvus.chunks import ChunkReader
-from bunko.indexes.milvus.dimensions import chunk_dimensions, sparse_vector
-from bunko.indexes.milvus.statistics import SearchStatistics, unpack_moments
+from bunko.indexes.milvus import cards as milvus_cards
+from bunko.indexes.milvus.cards import CardReader, cards_of
+from bunko.indexes.milvus.statistics import CopyStatistics, SearchStatistics, unpack_moments
 from bunko.indexes.milvus.view import MilvusView, SearchedCopy
 from bunko.indexes.milvus.writer import StatisticsAccumulator
 from bunko.protocols import Store
 from bunko.search.query_analysis import analyse_query
 from bunko.stores import memory
-from bunko.text import ngrams
-from bunko.text.line_joins import join_lines
 from bunko.types import Tool
 from bunko.types.records import PreparedDocument, Ranking, StoredChunk
 from tests.contracts.documents import prepared
@@ -35,11 +32,15 @@ class Rows:
     """The rows that Milvus would have, searched by their exact products."""
 
     def __init__(self, chunks: Sequence[StoredChunk], average_length: float) -> None:
-        self.sparse: dict[int, Mapping[int, float]] = {}
-        for chunk in chunks:
-            parts = chunk_dimensions(chunk, ngrams.gram_keys(join_lines(chunk.text)))
-            self.sparse[chunk.chunk_id] = sparse_vector(chunk, *parts, average_length)
+        cards = cards_of(chunks, 0)
+        self.cards = {card.chunk_id: card.pack() for card in cards}
+        self.sparse = {card.chunk_id: card.sparse_vector(average_length) for card in cards}
         self.dense = {chunk.chunk_id: chunk.vector for chunk in chunks}
+        self.read = 0
+
+    def read_cards(self, collection: str, ids: Sequence[int]) -> Mapping[int, str]:
+        self.read += len(ids)
+        return {row_id: self.cards[row_id] for row_id in ids}
 
     def search(
         self, collection: str, field: str, vectors: Sequence[Any], limit: int, where: str
@@ -58,18 +59,8 @@ class Rows:
         return answers
 
 
-class CountingReader(ChunkReader):
-    """Counts the chunks whose terms are read."""
-
-    terms_read = 0
-
-    def read(self, ids: Sequence[int], part: milvus_chunks.Part, generation: int) -> dict[int, Any]:
-        self.terms_read += len(ids) if part == "terms" else 0
-        return super().read(ids, part, generation)
-
-
 @pytest.fixture(scope="module")
-def views() -> tuple[MilvusView, ReferenceView, CountingReader]:
+def views() -> tuple[MilvusView, ReferenceView, Rows]:
     store: Store = memory.build()
     tool = store.tools.put(Tool("docs"))
     rng = random.Random(3)
@@ -84,22 +75,20 @@ def views() -> tuple[MilvusView, ReferenceView, CountingReader]:
     store.documents.write(tool.id, upsert=documents, vectors=vectors)
     chunks = list(store.changes.chunks_since(tool.id, 0))
     accumulator = StatisticsAccumulator()
-    for chunk in chunks:
-        assert chunk.vector is not None
-        parts = chunk_dimensions(chunk, ngrams.gram_keys(join_lines(chunk.text)))
-        accumulator.add([np.concatenate(parts)], [int(chunk.term_counts.sum())], chunk.vector[None])
+    accumulator.add(cards_of(chunks, 0), DIMENSION)
     statistics = accumulator.statistics(store.generation())
-    store.index_statistics.replace(tool.id, "copy", statistics, accumulator.frequencies())
+    store.index_statistics.replace(tool.id, "copy", statistics, accumulator.changes())
     # Rows that were written when the average length was another: products are only near the scores.
-    rows = Rows(chunks, 0.9 * statistics.terms / statistics.chunks)
-    reader = CountingReader(store)
-    copy = SearchedCopy(tool.id, "copy", "rows", DIMENSION, unpack_moments(statistics.vectors), has_old_dates=False)
-    search_statistics = SearchStatistics(store, {(tool.id, "copy"): statistics}, [], len(chunks))
+    average_length = 0.9 * statistics.terms / statistics.chunks
+    rows = Rows(chunks, average_length)
+    moments = unpack_moments(statistics.vectors)
+    copy = SearchedCopy(tool.id, "copy", "rows", DIMENSION, average_length, moments, has_old_dates=False)
+    search_statistics = SearchStatistics(store, [CopyStatistics(tool.id, "copy", statistics, {})], [], len(chunks))
     view = MilvusView(
-        rows.search, reader, [copy], [], search_statistics, list, lambda: None,
+        rows.search, CardReader(rows.read_cards), store, [tool.id], [copy], [], search_statistics, lambda: None,
         generation=store.generation(), candidates=CANDIDATES,
     )  # fmt: skip
-    return view, ReferenceView([chunks], store.generation()), reader
+    return view, ReferenceView([chunks], store.generation()), rows
 
 
 def rounded(ranking: Ranking) -> list[tuple[int, float]]:
@@ -109,7 +98,7 @@ def rounded(ranking: Ranking) -> list[tuple[int, float]]:
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("k", [3, 10])
 def test_the_best_of_a_few_candidates_are_the_best_of_all(
-    views: tuple[MilvusView, ReferenceView, CountingReader], query: str, k: int
+    views: tuple[MilvusView, ReferenceView, Rows], query: str, k: int
 ) -> None:
     view, reference, _ = views
     analysis = analyse_query(query)
@@ -119,25 +108,30 @@ def test_the_best_of_a_few_candidates_are_the_best_of_all(
 
 
 def test_candidates_that_cannot_be_among_the_best_are_not_read(
-    views: tuple[MilvusView, ReferenceView, CountingReader],
+    views: tuple[MilvusView, ReferenceView, Rows],
 ) -> None:
-    view, _, reader = views
+    view, _, rows = views
     terms = analyse_query("garden dog").terms
-    before = reader.terms_read
+    before = rows.read
     assert len(view.rank(terms, 3, k1=1.2, b=0.75).rows) == 3
-    assert reader.terms_read - before < CANDIDATES
+    assert rows.read - before < CANDIDATES
 
 
-def test_the_nearest_rows_are_those_of_a_scan(views: tuple[MilvusView, ReferenceView, CountingReader]) -> None:
+def test_the_nearest_rows_are_those_of_a_scan(views: tuple[MilvusView, ReferenceView, Rows]) -> None:
     view, reference, _ = views
     vector = np.ones(DIMENSION, np.float32) / np.sqrt(np.float32(DIMENSION))
     assert rounded(view.nearest(vector, 10).ranking) == rounded(reference.nearest(vector, 10).ranking)
 
 
-def test_texts_are_read_again_after_the_reader_forgot_them(
-    views: tuple[MilvusView, ReferenceView, CountingReader], monkeypatch: pytest.MonkeyPatch
+def test_cards_are_read_once_until_there_are_too_many(
+    views: tuple[MilvusView, ReferenceView, Rows], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(milvus_chunks, "MAX_CACHED", 5)
-    view, reference, _ = views
-    terms = analyse_query("障害から復旧する手順").terms
-    assert rounded(view.rank(terms, 10, k1=1.2, b=0.75)) == rounded(reference.rank(terms, 10, k1=1.2, b=0.75))
+    monkeypatch.setattr(milvus_cards, "MAX_CACHED", 5)
+    _, _, rows = views
+    reader, ids, before = CardReader(rows.read_cards), sorted(rows.cards)[:8], rows.read
+    assert list(reader.cards(ids[:4], ["rows"])) == ids[:4]
+    assert list(reader.cards(ids[1:4], ["rows"])) == ids[1:4]
+    assert rows.read - before == 4
+    assert [card.pack() for card in reader.cards(ids, ["rows"]).values()] == [rows.cards[row] for row in ids]
+    assert list(reader.cards(ids[:4], ["rows"])) == ids[:4]
+    assert rows.read - before == 4 + 4 + 4

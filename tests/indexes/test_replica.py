@@ -51,7 +51,7 @@ def test_a_copy_without_a_stamp_or_of_another_history_is_filled_from_scratch(
 def test_each_of_several_copies_is_followed_from_its_own_stamp(store: Store, tool: Tool, follower: Follower) -> None:
     first, second = (follower.announce_copy(tool.id)._replace(generation=store.generation()) for _ in range(2))
     store.documents.write(tool.id, upsert=[prepared("c.md", "three")])
-    first = follower.announce_change(tool.id, first, store.generation())
+    first = follower.announce_change(tool.id, first)._replace(generation=store.generation())
     for stamp, pending in ((first, 0), (second, 1)):
         replay = follower.plan_replay(tool.id, stamp)
         assert (replay.from_scratch, replay.pending) == (False, pending)
@@ -75,13 +75,15 @@ def test_a_crash_leaves_a_copy_with_the_old_or_the_new_stamp_and_both_are_known(
 ) -> None:
     old = follower.announce_copy(tool.id)._replace(generation=store.generation())
     store.documents.write(tool.id, upsert=[prepared("a.md", "one more")], remove=["b.md"])
-    done = follower.announce_change(tool.id, old, store.generation())
-    replay = follower.plan_replay(tool.id, old)
-    assert (replay.from_scratch, len(replay.removed), len(replay.written), replay.pending) == (False, 2, 1, 3)
-    assert done == (replay.generation, old.copy, done.nonce)
+    begun = follower.announce_change(tool.id, old)
+    assert begun == (old.generation, old.copy, begun.nonce)
+    for stamp in (old, begun):
+        replay = follower.plan_replay(tool.id, stamp)
+        assert (replay.from_scratch, len(replay.removed), len(replay.written), replay.pending) == (False, 2, 1, 3)
+    done = begun._replace(generation=replay.generation)
     replay = follower.plan_replay(tool.id, done)
     assert (replay.from_scratch, replay.pending, replay.is_worthwhile(done)) == (False, 0, False)
-    follower.announce_change(tool.id, done, store.generation())
+    follower.announce_change(tool.id, done)
     assert follower.plan_replay(tool.id, old).from_scratch, "two changes later nobody knows it"
 
 

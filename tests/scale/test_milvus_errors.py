@@ -244,7 +244,7 @@ def test_a_collection_with_another_dimension_is_left_alone(notes: Path, open_doc
     url = f"http://127.0.0.1:{server.port}"
     with open_docs() as library:
         library.reindex()
-        name = f"bunko_{library.store.id[:12]}_256"
+        name = f"bunko_{library.store.id[:12]}_cards_256"
     milvus = MilvusServer(MilvusOptions(uri=url, timeout=60.0))
     milvus.create(name, 8)
     with open_docs(**settings_of(url)) as library:

@@ -222,6 +222,6 @@ def test_a_large_filter_is_an_expression_over_paths_and_tags(large: tuple[Store,
     index.close()
     server = MilvusServer(options.milvus)
     selected = set(store.documents.select(tool.id, where))
-    rows = server.query(f"bunko_{store.id[:12]}_64", expression, ["document_id"])
+    rows = server.query(f"bunko_{store.id[:12]}_cards_64", expression, ["document_id"])
     assert {row["document_id"] for row in rows} == selected
     server.close()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from struct import Struct
+from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -73,6 +75,13 @@ class Card(NamedTuple):
             start += size
         arrays = (*parts, data[start:])
         return cls(chunk_id, generation, document_id, tiebreak_order, length, *arrays)
+
+
+def unpack_cards(texts: Mapping[int, str]) -> Iterator[tuple[int, Card]]:
+    """Yield the cards of chunks from texts, without those that bunko did not write."""
+    for chunk_id, text in texts.items():
+        with suppress(ValueError, StructError):
+            yield chunk_id, Card.unpack(chunk_id, text)
 
 
 def cards_of(chunks: Sequence[StoredChunk], generation: int) -> list[Card]:

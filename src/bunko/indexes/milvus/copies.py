@@ -163,7 +163,7 @@ class ToolCopies:
 
     def _note_row(self, row_id: int, note: str, dimension: int) -> Mapping[str, Any]:
         row: dict[str, Any] = {
-            "id": row_id, "tool": min(row_id, 0), "document_id": 0, "generation": 0, "path": "", "date": 0,
+            "id": row_id, "tool": min(row_id, 0), "document_id": 0, "path": "", "date": 0,
             "tags": [], "card": note, "more": [], "sparse": {FILLER_DIMENSION: 1e-6},
         }  # fmt: skip
         return row | ({"dense": [0.0] * dimension} if dimension else {})

@@ -20,6 +20,7 @@ from bunko.indexes.milvus.writer import CopyWriter
 from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.indexes.replica import EnginePause, Follower, Replay
 from bunko.protocols import IndexView, Store
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.types.records import IndexState
 
 # Documents that a search adds itself if they are not copied yet; more would make it slow.
@@ -88,12 +89,12 @@ class MilvusIndex:
             view.notices = [f"Milvus is {missing} documents behind the library. Copy them: bunko index sync."]
         return view
 
-    def sync(self, tool_id: int) -> IndexView:
+    def sync(self, tool_id: int, observer: Observer = NO_OBSERVER) -> IndexView:
         """Bring the copy of a tool and its statistics up to date; if Milvus fails, return what is left as `view`."""
         self._states.pop(tool_id, None)
         try:
             with self._pause.syncing(tool_id):
-                self._writer.update(tool_id)
+                self._writer.update(tool_id, observer)
         except IndexFailure as failure:
             with self._store.read_transaction():
                 view = self._local_view([tool_id], (), failure)
@@ -204,7 +205,7 @@ class MilvusIndex:
         replay = self._plan_replay(tool_id, tool_copy)
         read = tool_copy and self._store.index_statistics.get(tool_id, tool_copy.stamp.copy)
         statistics = None
-        if replay.from_scratch or tool_copy is None or read is None:
+        if replay.from_scratch or tool_copy is None or read is None or not tool_copy.stamp.generation:
             replay = self._plan_replay(tool_id, None)
         else:
             statistics = CopyStatistics(tool_id, tool_copy.stamp.copy, read, {})

@@ -21,7 +21,7 @@ from bunko.runtime.remote import strip_credentials
 
 T = TypeVar("T")
 # What a row has besides its vectors. `more` has what a card is too long for; a few rows have a note in place of a card.
-SCALAR_FIELDS = ("id", "tool", "document_id", "generation", "path", "date", "tags", "card", "more")
+SCALAR_FIELDS = ("id", "tool", "document_id", "path", "date", "tags", "card", "more")
 MAX_RESULTS = 16_384  # of Milvus
 MAX_PATH_BYTES, MAX_TAGS, MAX_TAG_BYTES = 4096, 200, 400
 _MAX_TEXT_BYTES, _MAX_TEXTS = 65_535, 200  # of Milvus, and of a card: 13 MB
@@ -186,7 +186,6 @@ class MilvusServer:
         # A Milvus Lite file has no partitions by key, and accepts no filter over such a field.
         schema.add_field("tool", DataType.INT64, is_partition_key=not self.is_file)
         schema.add_field("document_id", DataType.INT64)
-        schema.add_field("generation", DataType.INT64)
         schema.add_field("path", DataType.VARCHAR, max_length=MAX_PATH_BYTES)
         schema.add_field("date", DataType.INT64)
         schema.add_field(

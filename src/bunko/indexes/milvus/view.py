@@ -220,7 +220,7 @@ class MilvusView:
         """Return the subwords of each row's sentences, or its text if it was imported before they were kept."""
         cards = self._cards_of(rows)
         old = [card.chunk_id for card in cards if card.vector and not card.sentences]
-        texts = {chunk.chunk_id: chunk.sentences for chunk in self._store.changes.chunk_sentences(old)} if old else {}
+        texts = self._store.changes.chunk_sentences(old) if old else {}
         return [decode_sentences(card.sentences) if card.sentences else texts.get(card.chunk_id) for card in cards]
 
     def _rank(self, field: str, queries: Queries, k: int, where: tuple[int, ...] | None, scorer: Scorer) -> Ranking:

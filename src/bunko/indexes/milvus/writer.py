@@ -1,9 +1,9 @@
 """Bring the copy of a tool in Milvus, and the statistics over it in the library, up to date.
 
-Each step can be repeated, and their order makes any crash harmless: rows of new documents are written first, then the
-statistics, then the rows of removed documents are deleted, and the stamp comes last. The frequencies of removed
-documents are read from their rows in Milvus, because the library no longer has them. A row carries the generation that
-it was written for; one that is newer than the statistics was written before a crash and never counted.
+Documents are written in parts: the rows first, then in one transaction of the library the statistics over them and the
+note how far the copy has come. A crash between the two leaves rows that were never counted: of documents after the
+noted one, which are written again or deleted. The frequencies of removed documents are read from their rows in Milvus,
+because the library no longer has them, and subtracted; then the rows are deleted, and the stamp comes last.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.errors import IndexFailure
-from bunko.indexes.milvus.cards import Card, cards_of, stack_vectors
+from bunko.indexes.milvus.cards import Card, cards_of, stack_vectors, unpack_cards
 from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
 from bunko.indexes.milvus.filters import date_number
 from bunko.indexes.milvus.server import MAX_PATH_BYTES, MAX_RESULTS, MAX_TAG_BYTES, MAX_TAGS, MilvusServer, split_card
 from bunko.indexes.milvus.statistics import pack_moments, unpack_moments, vector_size
 from bunko.indexes.moments import Moments
-from bunko.indexes.replica import Follower, batches
+from bunko.indexes.replica import COPY_STEP, Follower, batches
 from bunko.protocols import Store
 from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import timer
 from bunko.types.records import ToolStatistics
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.index")
 
-# Rows in a request (about 10 kB each), and ids in an expression.
-_ROW_BATCH, _ID_BATCH = 200, 200
+# Rows in a request (about 15 kB each), ids in an expression, and documents whose cards are read at once.
+_ROW_BATCH, _ID_BATCH, _CARD_BATCH = 200, 200, 20
 _MAX_REMOVALS = 10_000  # recorded in the store before they are forgotten
 _SAMPLED_DOCUMENTS = 100  # to learn how long chunks are
 
@@ -45,12 +45,19 @@ class CopyWriter:
     def __init__(self, store: Store, follower: Follower, server: MilvusServer, copies: ToolCopies) -> None:
         self._store, self._follower, self._server, self._copies = store, follower, server, copies
 
-    def update(self, tool_id: int) -> None:
-        """Replay the changes since the copy of a tool was stamped, or fill it from scratch."""
+    def update(self, tool_id: int, observer: Observer = NO_OBSERVER) -> None:
+        """Replay the changes since the copy of a tool was stamped, or all into a new one."""
         dimension = self._store.stats.dimension(tool_id)
         copy = self._copies.find(tool_id)
-        if copy is None or copy.dimension != dimension or not self._replay(tool_id, copy):
-            self._fill(tool_id, dimension, copy)
+        if copy is None or copy.dimension != dimension or not self._replay(tool_id, copy, observer):
+            self.delete(tool_id, copy)
+            stamp = self._follower.announce_copy(tool_id)
+            empty = ToolStatistics(self._store.generation(), 0, 0)
+            self._store.index_statistics.replace(tool_id, stamp.copy, empty, ())
+            copy = self._copies.create(tool_id, dimension, stamp, self._average_length(tool_id))
+            reach_failpoint("index.created")
+            if not self._replay(tool_id, copy, observer):
+                raise self._follower.other_process()
 
     def delete(self, tool_id: int, copy: ToolCopy | None) -> None:
         """Delete the copy of a tool and its statistics."""
@@ -60,86 +67,79 @@ class CopyWriter:
             self._store.index_statistics.clear(tool_id, copy.stamp.copy)
             self._follower.forget_copy(tool_id, copy.stamp)
 
-    def _fill(self, tool_id: int, dimension: int, old: ToolCopy | None) -> None:
-        """Replace the copy and the statistics of a tool."""
-        self.delete(tool_id, old)
-        replay = self._follower.plan_replay(tool_id, None)
-        stamp = self._follower.announce_copy(tool_id)
-        copy = self._copies.create(tool_id, dimension, stamp, self._average_length(replay.written))
-        reach_failpoint("index.created")
-        accumulator = StatisticsAccumulator()
-        self._write_documents(tool_id, copy, replay.written, replay.generation, accumulator, replay.written)
-        statistics = accumulator.statistics(replay.generation)
-        self._store.index_statistics.replace(tool_id, stamp.copy, statistics, accumulator.frequencies())
-        reach_failpoint("index.counted")
-        self._copies.write_stamp(tool_id, copy._replace(stamp=stamp._replace(generation=replay.generation)))
-        reach_failpoint("index.stamped")
-
-    def _replay(self, tool_id: int, copy: ToolCopy) -> bool:
+    def _replay(self, tool_id: int, copy: ToolCopy, observer: Observer) -> bool:
         """Apply changes to the copy and the statistics; return False if the copy must be filled from scratch."""
-        stamp = copy.stamp
-        replay = self._follower.plan_replay(tool_id, stamp)
-        statistics = self._store.index_statistics.get(tool_id, stamp.copy)
+        with self._store.read_transaction():
+            replay = self._follower.plan_replay(tool_id, copy.stamp)
+            statistics = self._store.index_statistics.get(tool_id, copy.stamp.copy)
+            # The statistics may be ahead of the copy: a crash came between the two.
+            counted_until = statistics.generation if statistics else 0
+            uncounted = self._store.changes.removed_since(tool_id, counted_until)
+            total = self._store.stats.totals(tool_id).chunks
         if (
             replay.from_scratch
+            or replay.has_same_ids()
             or statistics is None
-            or statistics.generation < stamp.generation
-            or vector_size(statistics.vectors) != copy.dimension
-            or set(replay.removed) & set(replay.written)  # embedded again: all rows change, under the same ids
+            or uncounted is None
+            or (statistics.chunks and vector_size(statistics.vectors) != copy.dimension)
         ):
             return False
-        if not replay.is_worthwhile(stamp):
+        if not replay.is_worthwhile(copy.stamp):
             return True
-        # The statistics may be ahead of the copy: a crash came between the two.
-        uncounted = self._follower.plan_replay(tool_id, stamp._replace(generation=statistics.generation))
-        if uncounted.from_scratch:
-            return False
-        new_stamp = self._follower.announce_change(tool_id, stamp, replay.generation)
         accumulator = StatisticsAccumulator(statistics)
-        if not self._subtract(tool_id, copy, uncounted.removed, statistics.generation, accumulator):
+        copy = copy._replace(stamp=self._follower.announce_change(tool_id, copy.stamp))
+        self._copies.write_stamp(tool_id, copy)  # before any row: a library that was restored from before knows it not
+        # Never counted, but a crash may have come after their rows.
+        self._delete_documents(tool_id, copy, [number for number in replay.removed if number > replay.document])
+        for document_ids in replay.parts():
+            self._write_documents(tool_id, copy, document_ids, replay.generation, accumulator)
+            self._store_statistics(tool_id, copy, accumulator, counted_until, document_ids[-1])
+            observer.on_step(COPY_STEP, min(accumulator.chunks, total), total)
+        # Of the generation that searches know.
+        self._write_documents(tool_id, copy, replay.redated, copy.stamp.generation, None)
+        if not self._subtract(tool_id, copy, uncounted, accumulator):
             return False
-        self._write_documents(tool_id, copy, replay.written, replay.generation, accumulator, uncounted.written)
-        # Of the generation that they were counted for: the next sync may subtract them.
-        self._write_documents(tool_id, copy, replay.redated, stamp.generation, accumulator, ())
-        new_statistics = accumulator.statistics(replay.generation)
-        if not self._store.index_statistics.update(
-            tool_id, stamp.copy, new_statistics, accumulator.frequencies(), since=statistics.generation
-        ):
-            raise IndexFailure(
-                "Another process is copying the same tool to Milvus", hint="Wait for it, then run: bunko index sync."
-            )
-        reach_failpoint("index.counted")
-        for document_ids in batches(replay.removed, _ID_BATCH):
-            self._server.delete(copy.collection, _documents_expression(tool_id, document_ids))
+        last = max(replay.document, *replay.written[-1:])
+        self._store_statistics(tool_id, copy, accumulator, replay.generation, last)
+        self._delete_documents(tool_id, copy, replay.removed)
         reach_failpoint("index.removed")
-        self._copies.write_stamp(tool_id, copy._replace(stamp=new_stamp))
+        self._copies.write_stamp(tool_id, copy._replace(stamp=copy.stamp._replace(generation=replay.generation)))
         reach_failpoint("index.stamped")
         if len(self._store.changes.removed_since(tool_id, 0) or ()) > _MAX_REMOVALS:
             self._store.changes.prune_removals(tool_id, replay.generation)
         return True
 
-    def _average_length(self, document_ids: Sequence[int]) -> float:
-        """Return the average length of the chunks of some of the documents."""
-        some = document_ids[:: max(1, len(document_ids) // _SAMPLED_DOCUMENTS)]
+    def _average_length(self, tool_id: int) -> float:
+        """Return the average length of the chunks of some documents."""
         with self._store.read_transaction():
+            ids = self._store.changes.documents_since(tool_id, 0)
+            some = ids[:: max(1, len(ids) // _SAMPLED_DOCUMENTS)]
             lengths = [int(chunk.term_counts.sum()) for chunk in self._store.changes.chunks_of(some)]
         return max(sum(lengths) / max(len(lengths), 1), 1.0)
 
+    def _store_statistics(
+        self, tool_id: int, copy: ToolCopy, accumulator: StatisticsAccumulator, generation: int, document_id: int
+    ) -> None:
+        """Store the statistics, with what has changed in them, and note up to which document the copy has all."""
+        note = self._follower.progress(tool_id, copy.stamp, document_id)
+        statistics, changes = accumulator.statistics(generation), accumulator.changes()
+        if not self._store.index_statistics.update(tool_id, copy.stamp.copy, statistics, changes, note):
+            raise self._follower.other_process()
+        reach_failpoint("index.counted")
+
+    def _delete_documents(self, tool_id: int, copy: ToolCopy, document_ids: Sequence[int]) -> None:
+        for batch in batches(document_ids, _ID_BATCH):
+            self._server.delete(copy.collection, _documents_expression(tool_id, batch))
+
     def _subtract(
-        self,
-        tool_id: int,
-        copy: ToolCopy,
-        document_ids: Sequence[int],
-        counted_until: int,
-        accumulator: StatisticsAccumulator,
+        self, tool_id: int, copy: ToolCopy, document_ids: Sequence[int], accumulator: StatisticsAccumulator
     ) -> bool:
         """Subtract the rows of removed documents from the statistics; return False if there are too many to read."""
-        for batch in batches(document_ids, _ID_BATCH):
-            where = f"{_documents_expression(tool_id, batch)} and generation <= {counted_until}"
-            texts = self._server.cards_where(copy.collection, where)
+        for batch in batches(document_ids, _CARD_BATCH):
+            texts = self._server.cards_where(copy.collection, _documents_expression(tool_id, batch))
             if len(texts) >= MAX_RESULTS:
                 return False
-            accumulator.add([Card.unpack(chunk_id, text) for chunk_id, text in texts.items()], copy.dimension, sign=-1)
+            accumulator.add([card for _, card in unpack_cards(texts)], copy.dimension, sign=-1)
         return True
 
     def _write_documents(
@@ -148,11 +148,10 @@ class CopyWriter:
         copy: ToolCopy,
         document_ids: Sequence[int],
         generation: int,
-        accumulator: StatisticsAccumulator,
-        uncounted_ids: Sequence[int],
+        accumulator: StatisticsAccumulator | None,  # None if they were counted before
     ) -> None:
-        """Write the rows of documents, and add those of `uncounted_ids` to the statistics."""
-        uncounted, dimension = set(uncounted_ids), copy.dimension
+        """Write the rows of documents, and count them."""
+        dimension = copy.dimension
         for chunks, rows in self._follower.read_chunks(document_ids):
             cards = cards_of(chunks, generation)
             vectors = stack_vectors(cards, dimension)
@@ -163,7 +162,6 @@ class CopyWriter:
                     "id": card.chunk_id,
                     "tool": tool_id,
                     "document_id": card.document_id,
-                    "generation": generation,
                     "path": _cut(row.uri, MAX_PATH_BYTES),
                     "date": date_number(row.date),
                     "tags": [_cut(tag, MAX_TAG_BYTES) for tag in row.tags[:MAX_TAGS]],
@@ -176,7 +174,8 @@ class CopyWriter:
                 with timer("milvus_write", _log, indent=1):
                     self._server.upsert(copy.collection, batch)
                 reach_failpoint("index.written")
-            accumulator.add([card for card in cards if card.document_id in uncounted], dimension)
+            if accumulator is not None:
+                accumulator.add(cards, dimension)
 
 
 def _documents_expression(tool_id: int, document_ids: Sequence[int]) -> str:
@@ -195,7 +194,7 @@ class StatisticsAccumulator:
     """Counts in how many chunks each dimension occurs, and adds up lengths and vectors."""
 
     def __init__(self, start: ToolStatistics | None = None) -> None:
-        self._chunks, self._terms = (start.chunks, start.terms) if start else (0, 0)
+        self.chunks, self._terms = (start.chunks, start.terms) if start else (0, 0)
         self._moments = unpack_moments(start.vectors) if start else None
         self._keys: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
         self._counts: npt.NDArray[np.int64] = np.empty(0, np.int64)
@@ -208,7 +207,7 @@ class StatisticsAccumulator:
             distinct = np.unique(card.dimensions()).astype(np.uint64)
             self._collected.append((distinct, sign))
             self._collected_size += len(distinct)
-            self._chunks += sign
+            self.chunks += sign
             self._terms += sign * card.length
         if dimension and cards:
             moments = Moments.of(stack_vectors(cards, dimension))
@@ -219,13 +218,15 @@ class StatisticsAccumulator:
 
     def statistics(self, generation: int) -> ToolStatistics:
         """Return the statistics of all chunks so far."""
-        return ToolStatistics(generation, self._chunks, self._terms, pack_moments(self._moments))
+        return ToolStatistics(generation, self.chunks, self._terms, pack_moments(self._moments))
 
-    def frequencies(self) -> Iterator[tuple[int, int]]:
-        """Yield each dimension and by how much its number of chunks has changed."""
+    def changes(self) -> Iterator[tuple[int, int]]:
+        """Yield each dimension and by how much its number of chunks has changed since the last call."""
         self._add_up()
         changed = self._counts != 0
-        return zip(self._keys[changed].tolist(), self._counts[changed].tolist(), strict=True)
+        keys, counts = self._keys[changed].tolist(), self._counts[changed].tolist()
+        self._keys, self._counts = self._keys[:0], self._counts[:0]
+        return zip(keys, counts, strict=True)
 
     def _add_up(self) -> None:
         keys = np.concatenate([self._keys, *(chunk_keys for chunk_keys, _ in self._collected)])

@@ -192,10 +192,10 @@ def _switcher(shared: SharedOptions) -> Iterator[IndexSwitcher]:
 
 def _run(action: str, names: Sequence[str], shared: SharedOptions) -> None:
     states = []
-    with shared.open(create=False) as library:
+    with shared.open(create=False) as library, show_steps() as observer:
         for name in _selected(library, names):
             act = library.index.rebuild if action == "rebuild" else library.index.sync
-            states.append(act(name, observer=_observer()))
+            states.append(act(name, observer=observer))
             if not shared.as_json:
                 _print_state(states[-1])
         if shared.as_json:
