@@ -6,7 +6,6 @@ differs, with the first place where it does.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -29,16 +28,14 @@ from bunko.text import ngrams
 from bunko.types import MODES, Tool
 from bunko.types.records import NO_FILTER, Filter, Ranking, SelectedDocuments
 from tests.contracts.documents import prepared
-from tests.scale.engines import ENGINES, MILVUS_URI, start_engine
+from tests.scale.engines import ENGINES, start_engine
 
 pytestmark = pytest.mark.scale
 
 EMBEDDER = static.build()
 # Of so many chunks, Milvus returns a part as candidates; over so few, the graph of Chroma is exact.
 LARGE, SMALL = 200, 10  # pages of eight chunks, and four memos for each
-# The server of milvus-lite looks at every chunk for a search, in Python: it gets few, and one kind of search.
-LITE_SERVER = "" if os.environ.get(MILVUS_URI) else "milvus-server"
-PAGES = dict.fromkeys(("chroma", "chroma-server", LITE_SERVER), SMALL)
+PAGES = {"chroma": SMALL, "chroma-server": SMALL}
 K = 20
 # Names that occur in one place, and codes of tickets; the first pages are part of a corpus of any size.
 _TEXTS = [text for _, text in corpus.pages(SMALL)]
@@ -265,8 +262,7 @@ def cases(rankings: Sequence[Any]) -> list[tuple[str, Any, str]]:
         for other in OTHERS
         for ranking in rankings
         for where in FILTERS
-        if not (other.startswith("chroma") and ranking not in (by_vectors, "semantic", "hybrid"))
-        and not (other == LITE_SERVER and (ranking, where) != ("hybrid", "all"))
+        if not other.startswith("chroma") or ranking in (by_vectors, "semantic", "hybrid")
     ]
 
 
