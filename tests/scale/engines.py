@@ -42,14 +42,15 @@ def require_chroma() -> Path:
 class Server:
     """A server process that can be killed and started again on the same port with the same data."""
 
-    def __init__(self, command: Sequence[str], port: int, log: Path, *, health_url: str = "") -> None:
+    def __init__(self, command: Sequence[str], port: int, log: Path, *, health_url: str = "", **environ: str) -> None:
         self._command, self.port, self._log, self._health_url = command, port, log, health_url
+        self._environ = {**os.environ, **environ}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
         with open(self._log, "ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, env=self._environ)
         deadline = time.monotonic() + _START_SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -108,7 +109,8 @@ def milvus_server(folder: Path) -> Iterator[Server]:
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
     arguments = [str(command), "server", "--host", "127.0.0.1", "--port", str(port), "--data-dir", str(folder / "data")]
-    server = Server(arguments, port, folder / "milvus.log")
+    # It indexes the rows that it has not written to files yet anew for each search: a second for a thousand of them.
+    server = Server(arguments, port, folder / "milvus.log", MILVUS_LITE_MEMTABLE_MEMORY_LIMIT_BYTES="100000")
     server.start()
     try:
         yield server

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -181,22 +180,6 @@ def test_a_crash_anywhere_is_healed_by_the_next_sync(
         assert_in_step(library, environ)
 
 
-def test_another_process_sees_what_was_imported(
-    docs: Path, open_docs: Opener, shared_server: Server, tmp_path: Path
-) -> None:
-    environ = settings_of(f"http://127.0.0.1:{shared_server.port}")
-    fill(docs)
-    with open_docs(**environ) as reader:
-        reader.reindex()
-        assert reader.search("京都の寺").notices == []
-        put(docs, "deer.md", "# Deer\nThe deer of Nara eat crackers")
-        done = command("reindex", "--docs-dir", str(docs), tmp_path=tmp_path, **environ)
-        assert done.returncode == 0, done.stderr
-        answer = reader.search("deer eat crackers", refresh=False)
-        assert (answer.hits[0].uri, answer.notices) == ("deer.md", [])
-        assert_in_step(reader, environ)
-
-
 def test_processes_that_sync_at_once_do_no_harm(
     docs: Path, open_docs: Opener, shared_server: Server, tmp_path: Path
 ) -> None:
@@ -298,27 +281,6 @@ def test_vectors_of_another_dimension_get_a_collection_of_their_own(environ: Env
     assert [name for name in server.collections() if store.id[:12] in name] == [f"bunko_{store.id[:12]}_cards_16"]
     server.close()
     store.close()
-
-
-def test_a_library_restored_from_a_backup_is_copied_anew(docs: Path, open_docs: Opener, environ: Environ) -> None:
-    fill(docs, 5)
-    database, backup = docs / ".rag-index" / "library.db", docs.parent / "backup.db"
-    with open_docs(**environ) as library:
-        library.reindex()
-    shutil.copy(database, backup)
-    with open_docs(**environ) as library:
-        put(docs, "future.md", "# Future\nsomething that the backup does not know")
-        library.reindex()
-    (docs / "future.md").unlink()
-    for path in database.parent.glob("library.db*"):
-        path.unlink()
-    shutil.copy(backup, database)
-    with open_docs(**environ) as library:
-        assert library.search("京都の寺", refresh=False).hits
-        assert "another state of the library" in library.index.status()[0].state.problem
-        put(docs, "other.md", "# Other\nanother history with as many imports")
-        library.reindex()
-        assert_in_step(library, environ)
 
 
 def test_a_server_that_dies_costs_a_notice_or_one_sentence_and_is_brought_up_to_date(

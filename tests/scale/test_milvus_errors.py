@@ -118,6 +118,12 @@ REFUSALS = {
         "has no disk space left",
     ),
     "a full disk": ("Upsert", write_failure(65535, "write /data: no space left on device"), "has no disk space left"),
+    "a rate limit": ("Upsert", write_failure(8, "request is rejected by RateLimiter"), "rejected by RateLimiter"),
+    "a large message": (
+        "Upsert",
+        refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, "grpc: received message larger than max"),
+        "failed: grpc: received message larger than max",
+    ),
     "a busy server": ("Upsert", refuse(grpc.StatusCode.UNAVAILABLE, "server is overloaded"), "server is overloaded"),
 }
 

@@ -125,9 +125,7 @@ class CardReader:
         found = {chunk_id: card for chunk_id in ids if (card := self._cache.get(chunk_id)) is not None}
         for collection in collections:
             if missing := [chunk_id for chunk_id in ids if chunk_id not in found]:
-                new = {
-                    chunk_id: Card.unpack(chunk_id, text) for chunk_id, text in self._read(collection, missing).items()
-                }
+                new = dict(unpack_cards(self._read(collection, missing)))
                 if len(self._cache) + len(new) > MAX_CACHED:
                     self._cache = {}
                 self._cache |= new

@@ -299,7 +299,7 @@ class MilvusServer:
         if self._options.token:
             detail = detail.replace(self._options.token, "********")
         detail, lower = detail[:_MAX_MESSAGE_CHARS], detail.lower()
-        if "open local milvus failed" in lower or "milvus-lite" in lower or "milvus_lite" in lower:
+        if "open local milvus failed" in lower or "milvus-lite is required" in lower:
             return IndexFailure(
                 f"The Milvus Lite file {self.location} cannot be opened: {detail}",
                 hint="One process can open it at a time; for several, run a server and set milvus.uri to its URL. If"
@@ -321,7 +321,8 @@ class MilvusServer:
                 f"{self.location} is not a Milvus server that bunko can use: {detail or status}",
                 hint="Check milvus.uri, and the version of the server: 2.5 or newer.",
             )
-        if status or getattr(error, "code", None) == 2 or "timeout" in lower or "connect" in lower:
+        is_refused = "RESOURCE_EXHAUSTED" in status  # such as a message that is too large
+        if not is_refused and (status or getattr(error, "code", None) == 2 or "timeout" in lower or "connect" in lower):
             reason = f"no answer within {timeout:g} s" if "DEADLINE_EXCEEDED" in status else detail
             return IndexFailure(
                 f"Milvus at {self.location} is away: {reason}",
