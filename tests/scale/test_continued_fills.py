@@ -144,6 +144,8 @@ def test_a_fill_that_is_killed_ten_times_ends_with_the_same_index_and_hardly_mor
         print(f"{kind}: {written} chunks instead of {whole}")
         assert whole == store.stats.totals(tool_id).chunks
         assert whole < written <= 1.1 * whole
+        store.documents.write(tool_id, remove=["3.md", f"{COUNT - 1}.md"])
+        assert fill(kind, store, tool_id, folder) == fill(kind, store, tool_id, tmp_path / "whole") == 0
         assert_equal(contents(kind, store, tool_id, folder), contents(kind, store, tool_id, tmp_path / "whole"))
 
 
