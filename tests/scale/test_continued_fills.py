@@ -69,8 +69,12 @@ def fill(kind: str, store: Store, tool_id: int, folder: Path) -> int:
     folder.mkdir(exist_ok=True)
     log = folder / "rows"
     log.write_text("")
+    steps: list[tuple[str, int, int]] = []
+    observer = Observer(on_step=lambda *step: steps.append(step))
     with filling.counting_rows(log), closing(filling.open_index(kind, store, folder)) as index:
-        assert list(index.sync(tool_id).notices) == []
+        assert list(index.sync(tool_id, observer).notices) == []
+        chunks = store.stats.totals(tool_id).chunks
+        assert steps[-1:] in ([], [("Copying chunks", chunks, chunks)])
         assert (index.state(tool_id).is_current, index.check(tool_id)) == (True, "")
     return filling.counted_rows(log)
 
@@ -140,6 +144,8 @@ def test_a_fill_that_is_killed_ten_times_ends_with_the_same_index_and_hardly_mor
         print(f"{kind}: {written} chunks instead of {whole}")
         assert whole == store.stats.totals(tool_id).chunks
         assert whole < written <= 1.1 * whole
+        store.documents.write(tool_id, remove=["3.md", f"{COUNT - 1}.md"])
+        assert fill(kind, store, tool_id, folder) == fill(kind, store, tool_id, tmp_path / "whole") == 0
         assert_equal(contents(kind, store, tool_id, folder), contents(kind, store, tool_id, tmp_path / "whole"))
 
 

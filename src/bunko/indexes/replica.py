@@ -47,7 +47,7 @@ class _Note(NamedTuple):
 
     began: int  # the generation from which on it is filled: earlier removals do not concern it
     document: int  # up to this one, it has all
-    nonces: Sequence[str]
+    nonces: list[str]
 
     def __str__(self) -> str:
         return " ".join(map(str, (self.began, self.document, *self.nonces)))
@@ -94,17 +94,13 @@ class Follower:
         """Return the changes since a copy was stamped; all documents if there is no copy or it has another history."""
         with self._store.read_transaction():
             generation, changes = self._store.generation(), self._store.changes
-            note = None if stamp is None or stamp.generation > generation else self._read_note(tool_id, stamp)
-            if stamp is not None and note is not None and stamp.nonce in note.nonces:
+            if stamp is not None and stamp.generation <= generation:
+                note = self._read_note(tool_id, stamp)
                 since = max(note.began, stamp.generation)
-                removed = changes.removed_since(tool_id, since)
+                removed = changes.removed_since(tool_id, since) if stamp.nonce in note.nonces else None
                 if removed is not None:
-                    embedded_again = set(removed)
-                    written = [
-                        document_id
-                        for document_id in changes.documents_since(tool_id, stamp.generation)
-                        if document_id > note.document or document_id in embedded_again
-                    ]
+                    written, with_same_id = changes.documents_since(tool_id, stamp.generation), set(removed)
+                    written = [number for number in written if number > note.document or number in with_same_id]
                     redated = changes.redated_since(tool_id, since) if self._with_dates else []
                     redated = sorted(set(redated).difference(written))
                     return Replay(generation, False, removed, written, redated, note.document)
@@ -113,21 +109,21 @@ class Follower:
     def announce_copy(self, tool_id: int) -> Stamp:
         """Note in the library that a copy is about to be filled from scratch, and return its first stamp."""
         stamp = Stamp(0, secrets.token_hex(8), secrets.token_hex(8))
-        self._announce(tool_id, stamp, _Note(self._store.generation(), 0, (stamp.nonce,)))
+        self._announce(tool_id, stamp, _Note(self._store.generation(), 0, [stamp.nonce]))
         return stamp
 
     def announce_change(self, tool_id: int, stamp: Stamp) -> Stamp:
         """Note in the library that a copy is about to change, and return the stamp that it gets before the first."""
         note, nonce = self._read_note(tool_id, stamp), secrets.token_hex(8)
-        if note is None:
+        if stamp.nonce not in note.nonces:
             raise self.other_process()
-        self._announce(tool_id, stamp, note._replace(nonces=(stamp.nonce, nonce)))
+        self._announce(tool_id, stamp, note._replace(nonces=[stamp.nonce, nonce]))
         return stamp._replace(nonce=nonce)
 
     def progress(self, tool_id: int, stamp: Stamp, document_id: int) -> IndexNote:
         """Return the note that a copy has all documents up to one, which replaces the present note."""
         note = self._read_note(tool_id, stamp)
-        if note is None or note.nonces[-1] != stamp.nonce:
+        if note.nonces[-1:] != [stamp.nonce]:
             raise self.other_process()
         return IndexNote(self._note_name(stamp), str(note), str(note._replace(document=document_id)))
 
@@ -167,10 +163,10 @@ class Follower:
         self._store.changes.set_index_note(tool_id, self._note_name(stamp), str(note))
         reach_failpoint("index.announced")
 
-    def _read_note(self, tool_id: int, stamp: Stamp) -> _Note | None:
-        """Return the note about a copy; None if there is none, or an older bunko wrote it."""
+    def _read_note(self, tool_id: int, stamp: Stamp) -> _Note:
+        """Return the note about a copy, without nonces if there is none, or one that an older bunko wrote."""
         words = self._store.changes.index_note(tool_id, self._note_name(stamp)).split()
-        return _Note(int(words[0]), int(words[1]), words[2:]) if len(words) > 2 else None
+        return _Note(int(words[0]), int(words[1]), words[2:]) if len(words) > 2 else _Note(0, 0, [])
 
     def _note_name(self, stamp: Stamp) -> str:
         return f"{self._engine} {stamp.copy}"

@@ -99,8 +99,8 @@ class CopyWriter:
         self._write_documents(tool_id, copy, replay.redated, copy.stamp.generation, None)
         if not self._subtract(tool_id, copy, uncounted, accumulator):
             return False
-        last = max(replay.document, *replay.written[-1:])
-        self._store_statistics(tool_id, copy, accumulator, replay.generation, last)
+        last_id = [replay.document, *replay.written][-1]
+        self._store_statistics(tool_id, copy, accumulator, replay.generation, last_id)
         self._delete_documents(tool_id, copy, replay.removed)
         reach_failpoint("index.removed")
         self._copies.write_stamp(tool_id, copy._replace(stamp=copy.stamp._replace(generation=replay.generation)))

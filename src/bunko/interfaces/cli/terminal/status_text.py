@@ -198,7 +198,8 @@ def index_state_text(state: IndexState) -> str:
     if state.pending:
         documents = format_count(state.pending, "document", number_format=",")
         if state.rows and not state.generation:
-            return f"filled in part{chunks}, {documents} missing. Go on with: bunko index sync"
+            copied = format_count(state.rows, "chunk", number_format=",")
+            return f"{documents} missing, {copied} copied. Go on with: bunko index sync"
         return f"{documents} behind, at generation {state.generation}{chunks}. Update it with: bunko index sync"
     return f"up to date{chunks}" + (f". {state.hint}" if state.hint else "")
 
