@@ -6,6 +6,7 @@ differs, with the first place where it does.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +29,7 @@ from bunko.text import ngrams
 from bunko.types import MODES, Tool
 from bunko.types.records import NO_FILTER, Filter, Ranking, SelectedDocuments
 from tests.contracts.documents import prepared
-from tests.scale.engines import ENGINES, start_engine
+from tests.scale.engines import ENGINES, MILVUS_URI, start_engine
 
 pytestmark = pytest.mark.scale
 
@@ -255,14 +256,18 @@ def check_equal(found: tuple[list[Scored], list[str]], expected: tuple[list[Scor
 def cases(rankings: Sequence[Any]) -> list[tuple[str, Any, str]]:
     """Return which engines are compared by which rankings with which filters.
 
-    Chroma finds vectors only; the rest is the embedded index.
+    Chroma finds vectors only; the rest is the embedded index. Where an engine is the same code in another place, the
+    hybrid search is enough.
     """
+    same = {"postgres", "chroma-server"} | (set() if os.environ.get(MILVUS_URI) else {"milvus-server"})
     return [
         (other, ranking, where)
         for other in OTHERS
         for ranking in rankings
         for where in FILTERS
-        if not other.startswith("chroma") or ranking in (by_vectors, "semantic", "hybrid")
+        if (other not in same or ranking == "hybrid")
+        and (other != "chroma" or ranking in (by_vectors, "semantic", "hybrid"))
+        and (where in ("all", "path") or ranking in ("bm25", "hybrid"))
     ]
 
 
