@@ -99,7 +99,7 @@ def contents(kind: str, store: Store, tool_id: int, folder: Path) -> dict[str, A
     server = MilvusServer(MilvusOptions(uri=str(folder / "milvus.db")))
     copy = ToolCopies(server, store, "bunko").find(tool_id)
     assert copy is not None
-    fields = ["id", "document_id", "length", "path", "date", "tags", "sparse", "dense"]
+    fields = ["id", "document_id", "path", "date", "tags", "sparse", "dense"]
     found["rows"] = {row["id"]: row for row in server.query(copy.collection, f"tool == {tool_id}", fields)}
     server.close()
     statistics = store.index_statistics.get(tool_id, copy.stamp.copy)

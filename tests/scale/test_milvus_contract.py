@@ -69,8 +69,8 @@ def unit(seed: int) -> list[float]:
 
 
 def row(row_id: int, **changes: object) -> dict[str, Any]:
-    values: dict[str, Any] = {"id": row_id, "tool": 1, "document_id": row_id, "generation": 1, "length": 3}
-    values |= {"path": f"京都/{row_id}.md", "date": 0, "tags": [], "note": ""}
+    values: dict[str, Any] = {"id": row_id, "tool": 1, "document_id": row_id, "path": f"京都/{row_id}.md", "date": 0}
+    values |= {"tags": [], "card": "", "more": []}
     return values | {"dense": unit(abs(row_id)), "sparse": {5: 1.0}} | changes
 
 
@@ -119,8 +119,8 @@ def test_a_query_sees_every_write_before_it_also_of_another_client(
 ) -> None:
     other = MilvusServer(options)
     for version in range(20):
-        server.upsert(name, [row(1, note=str(version)), row(version + 2)])
-        assert [found["note"] for found in other.query(name, "id == 1", ["note"])] == [str(version)]
+        server.upsert(name, [row(1, card=str(version)), row(version + 2)])
+        assert other.cards_where(name, "id == 1") == {1: str(version)}
         assert other.count(name, "id != 0") == version + 2
     server.delete(name, "id == 1")
     assert other.query(name, "id == 1", ["id"]) == []
@@ -138,12 +138,12 @@ def test_an_upsert_replaces_a_row_in_every_search(server: MilvusServer, name: st
 
 
 def test_rows_are_deleted_by_an_expression(server: MilvusServer, name: str) -> None:
-    server.upsert(name, [row(number, tool=number % 2, generation=number) for number in range(20)])
-    server.upsert(name, [row(-1, note="a stamp")])
+    server.upsert(name, [row(number, tool=number % 2, date=number) for number in range(20)])
+    server.upsert(name, [row(-1, card="a stamp")])
     server.delete(name, "tool == 1 and document_id in [1, 2, 3, 99]")
     server.delete(name, "id == -1")
     assert ids(server.query(name, "id != 100", ["id"])) == sorted({*range(20)} - {1, 3})
-    assert ids(server.query(name, "tool == 0 and document_id in [2, 4] and generation <= 2", ["id"])) == [2]
+    assert ids(server.query(name, "tool == 0 and document_id in [2, 4] and date <= 2", ["id"])) == [2]
     server.delete(name, "tool == 1")
     assert server.count(name, "id != 100") == 10
 
@@ -217,17 +217,25 @@ def test_products_of_dense_vectors_are_exact_over_few_rows(server: MilvusServer,
 
 def test_a_search_returns_long_texts_and_vectors_of_its_rows(server: MilvusServer, client: Any, name: str) -> None:
     path, sparse = "寺" * 1365, {2: 0.5, MAX_SPARSE: 0.25}  # 4,095 bytes
-    server.upsert(name, [row(1, path=path, sparse=sparse, tags=["寺", "庭"], note="n" * 400)])
+    server.upsert(name, [row(1, path=path, sparse=sparse, tags=["寺", "庭"], card="n" * 4000)])
     assert server.count(name, "id == 1") == 1
-    fields = ["path", "note", "tags", "sparse", "dense"]
+    fields = ["path", "card", "tags", "sparse", "dense"]
     [[hit]] = client.search(
         name, data=[unit(1)], anns_field="dense", limit=5, search_params={"metric_type": "IP"}, output_fields=fields,
         consistency_level="Strong",
     )  # fmt: skip
     for found in (hit["entity"], *server.query(name, "id == 1", fields)):
-        assert (found["path"], found["note"], list(found["tags"])) == (path, "n" * 400, ["寺", "庭"])
+        assert (found["path"], found["card"], list(found["tags"])) == (path, "n" * 4000, ["寺", "庭"])
         assert dict(found["sparse"]) == pytest.approx(sparse)
         assert list(found["dense"]) == pytest.approx(unit(1))
+
+
+def test_cards_of_any_length_come_back_by_the_ids_of_their_rows(server: MilvusServer, name: str) -> None:
+    cards = {1: "a", 2: "b" * 65_535, 3: "".join(map(str, range(50_000)))}
+    server.upsert(name, [row(row_id, **split_card(card)) for row_id, card in cards.items()])
+    assert server.cards_where(name, "tool == 1") == cards
+    assert server.cards(name, [3, 1, 4]) == {3: cards[3], 1: "a"}
+    assert server.cards(name, [4]) == {}
 
 
 def test_a_collection_that_was_released_is_loaded_by_the_next_request(
@@ -265,7 +273,7 @@ UNFIT: dict[str, dict[str, Any]] = {
     "dimension": {"dense": [1.0] * (DIMENSION + 1)},
     "long path": {"path": "x" * 5000},
     "sparse dimension": {"sparse": {2**32: 1.0}},
-    "no number": {"length": "three"},
+    "no number": {"date": "three"},
 }
 
 
