@@ -21,7 +21,7 @@ import grpc
 from pymilvus import MilvusException
 
 from bunko.errors import IndexFailure
-from bunko.indexes.milvus.server import MAX_RESULTS, SCALAR_FIELDS, MilvusServer, close_client, open_client
+from bunko.indexes.milvus.server import MAX_RESULTS, SCALAR_FIELDS, MilvusServer, close_client, open_client, split_card
 from bunko.indexes.options import MilvusOptions
 from tests.scale.engines import MILVUS_URI, start_engine
 
