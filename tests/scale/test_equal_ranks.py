@@ -269,7 +269,7 @@ def cases(rankings: Sequence[Any]) -> list[tuple[str, Any, str]]:
         for where in FILTERS
         if (other not in same or ranking == "hybrid")
         and (other != "chroma" or ranking in (by_vectors, "semantic", "hybrid"))
-        and (where in ("all", "path") or ranking in ("bm25", "hybrid"))
+        and (where in ("all", "path") or (ranking in ("bm25", "hybrid") and other not in same))
     ]
 
 

@@ -159,10 +159,7 @@ EXPRESSIONS: dict[str, set[int]] = {
 }
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_an_expression_selects_the_same_rows_in_queries_counts_and_searches(
-    server: MilvusServer, name: str, expression: str
-) -> None:
+def test_an_expression_selects_the_same_rows_in_queries_counts_and_searches(server: MilvusServer, name: str) -> None:
     facts: list[dict[str, Any]] = [
         {"path": "京都/a.md", "tags": ["寺", "庭"], "date": 20230505},
         {"path": "京都/b/c.md", "tags": ["寺"], "date": 20240505},
@@ -171,12 +168,12 @@ def test_an_expression_selects_the_same_rows_in_queries_counts_and_searches(
     ]
     server.upsert(name, [row(number, **changes) for number, changes in enumerate(facts, 1)])
     server.upsert(name, [row(-1), row(9, tool=2)])
-    expected = EXPRESSIONS[expression]
-    assert set(ids(server.query(name, expression, ["id"]))) - {-1} == expected - {-1}
-    assert server.count(name, f"({expression}) and id > 0") == len(expected)
-    for field, vector in (("sparse", {5: 1.0}), ("dense", unit(3))):
-        [found] = server.search(name, field, [vector], 50, f"({expression}) and id > 0")
-        assert {row_id for row_id, _ in found} == expected
+    for expression, expected in EXPRESSIONS.items():
+        assert set(ids(server.query(name, expression, ["id"]))) - {-1} == expected
+        assert server.count(name, f"({expression}) and id > 0") == len(expected)
+        for field, vector in (("sparse", {5: 1.0}), ("dense", unit(3))):
+            [found] = server.search(name, field, [vector], 50, f"({expression}) and id > 0")
+            assert {row_id for row_id, _ in found} == expected
 
 
 def test_products_of_sparse_vectors_are_exact_for_several_vectors_in_one_request(
@@ -311,9 +308,9 @@ def test_a_collection_that_is_not_there_is_no_server_that_is_away(server: Milvus
 
 def test_a_request_that_is_too_large_is_refused_as_such(server: MilvusServer, client: Any, name: str) -> None:
     """The limit is 64 MB by default; nothing that bunko sends comes near it."""
-    rows = [row(number, path="x" * 4000) for number in range(1, 18_001)]
     if server.is_file or not IS_REAL:
         pytest.skip("Milvus Lite has no such limit")
+    rows = [row(number, path="x" * 4000) for number in range(1, 18_001)]
     with pytest.raises((MilvusException, grpc.RpcError), match="larger than max"):
         client.upsert(name, rows)
     failure = failure_of(lambda: server.upsert(name, rows))
