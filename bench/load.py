@@ -54,6 +54,12 @@ _PAUSE_SECONDS = 0.5  # of a client after an error
 _LONG_OUTAGE_SECONDS = 15.0  # longer than a search waits for its database
 
 WORKER_KILLED, DATABASE_AWAY = "its worker was killed", "the database was away"
+# What a client is told then; any other error has no reason.
+_TOLD = {
+    WORKER_KILLED: r"ReadError|WriteError|RemoteProtocolError",
+    DATABASE_AWAY: r"(Error: )?(Cannot connect to|The connection to)",
+}
+_NOTICE_SECONDS = 2.0  # after which each worker knows that its database is back: it asks once a second
 
 Answer = list[tuple[str, str, str]]  # path, place and text of each hit
 
@@ -74,6 +80,7 @@ class Outage:
     reason: str
     begin: float
     end: float = float("inf")
+    seconds: float = 0.0  # until what was away is back
 
 
 @dataclass
@@ -114,10 +121,12 @@ class Load:
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1e3 if ordered else 0.0
 
     def reason(self, failure: Failure) -> str:
-        """Return the outage that a failure fell into, or an empty string."""
-        return next(
-            (each.reason for each in self.outages if failure.begin <= each.end and failure.end >= each.begin), ""
-        )
+        """Return the outage that explains a failure, or an empty string."""
+        for outage in self.outages:
+            is_at_once = failure.begin <= outage.end and failure.end >= outage.begin
+            if is_at_once and re.match(_TOLD[outage.reason], failure.kind):
+                return outage.reason
+        return ""
 
     def count(self, reason: str) -> int:
         """Return how many outages there were."""
@@ -284,7 +293,8 @@ class Place:
                     for path in folder.rglob("*.md")
                 }
                 stored = {
-                    uri: library.store.documents.get(tool.id, uri) for uri in library.store.documents.uris(tool.id)
+                    uri: library.store.documents.get(tool.id, uri)
+                    for uri in library.store.documents.fingerprints(tool.id)
                 }
                 found += [f"{tool.name}: {uri} is lost" for uri in texts.keys() - stored.keys()]
                 found += [f"{tool.name}: {uri} was removed" for uri in stored.keys() - texts.keys()]
@@ -314,7 +324,7 @@ class Place:
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 if own in (folder / "environ").read_bytes():
-                    found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                    found.append(_command(int(folder.name)))
         return found
 
 
@@ -516,12 +526,15 @@ class Watch(Thread):
         return cpu_seconds(self._postgres.pid) if self._postgres is not None else 0.0
 
     def _kill_workers(self) -> None:
-        workers = [pid for pid in children(self._pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        # The third process keeps track of what the workers share.
+        workers = [pid for pid in children(self._pid) if "spawn_main" in _command(pid)]
         victims = workers if self._chance.random() < 0.2 else [self._chance.choice(workers)] if workers else []
         for pid in victims:
             outage = Outage(WORKER_KILLED, time.monotonic())
             self._load.outages.append(outage)
             os.kill(pid, signal.SIGKILL)
+            while pid in children(self._pid):
+                time.sleep(0.001)  # its connections take requests until its memory is freed
             outage.end = time.monotonic()
 
     def _restart_database(self, *, immediately: bool, outage: float) -> None:
@@ -532,7 +545,14 @@ class Watch(Thread):
         self._postgres.stop(immediately=immediately)
         self._has_ended.wait(outage)
         self._postgres.start()
-        away.end, self._database_start = time.monotonic(), 0.0
+        away.seconds, self._database_start = time.monotonic() - away.begin, 0.0
+        away.end = time.monotonic() + _NOTICE_SECONDS
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):  # it has ended
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return ""
 
 
 def children(pid: int) -> list[int]:
@@ -663,6 +683,10 @@ def _report(load: Load, machine: float) -> None:
     for reason, counts in load.errors().items():
         for kind, times in counts.most_common():
             print(f"Error while {reason or 'NOTHING WAS AWAY'}, {times} times: {kind}")
+    for outage in load.outages:
+        if outage.reason == DATABASE_AWAY:
+            errors = sum(outage.begin <= failure.end and failure.begin <= outage.end for failure in load.failures)
+            print(f"The database was away for {number(outage.seconds)} s: {errors} errors.")
     for text, times in load.notices.most_common(5):
         print(f"Notice, {times} times: {text}")
     for text in load.wrong[:5] + load.lost[:20]:
