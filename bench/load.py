@@ -20,6 +20,7 @@ import os
 import random
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,7 @@ _TOLD = {
     WORKER_KILLED: r"ReadError|WriteError|RemoteProtocolError",
     DATABASE_AWAY: r"(Error: )?(Cannot connect to|The connection to)",
 }
+_TLS = ssl.create_default_context()  # for all clients: reading the certificates takes longer than a search
 _NOTICE_SECONDS = 2.0  # after which each worker knows that its database is back: it asks once a second
 
 Answer = list[tuple[str, str, str]]  # path, place and text of each hit
@@ -358,21 +360,23 @@ class Searcher:
         self._mode = ("legacy", "auto")[index % 2]  # half of them use the older protocol
         self._failures_in_a_row, self._failed_at = 0, 0.0
 
-    async def search_until(self, end: float) -> None:
-        """Search once and then until the time is over; connect again if the connection is lost."""
-        is_first = True
-        while is_first or time.monotonic() < end:
+    async def search_for(self, seconds: float, everybody: asyncio.Barrier, start: Callable[[], None]) -> None:
+        """Search for some seconds once everybody is connected; connect again if the connection is lost."""
+        end = float("inf")
+        while time.monotonic() < end:
             begin = time.monotonic()
             try:
                 async with self._connect() as client:
-                    while is_first or time.monotonic() < end:
+                    if end == float("inf"):
+                        if not await everybody.wait():
+                            start()
+                        end = time.monotonic() + seconds
+                    while time.monotonic() < end:
                         begin = time.monotonic()
                         await self._search_something(client)
-                        is_first = False
             except Exception as error:
                 self._load.reconnects += 1
                 await self._note_failure(_describe(error), begin)
-                is_first = False
 
     async def learn(self) -> None:
         """Remember the answers about the pages that stay, which nothing disturbs yet."""
@@ -390,7 +394,7 @@ class Searcher:
     async def _connect(self) -> AsyncIterator[Client]:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=_CALL_SECONDS) as web,
+            httpx2.AsyncClient(headers=headers, timeout=_CALL_SECONDS, verify=_TLS) as web,
             Client(streamable_http_client(self._address, http_client=web), mode=self._mode, cache=None) as client,
         ):
             yield client
@@ -471,14 +475,20 @@ def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-async def run_clients(place: Place, address: str, seconds: float, load: Load) -> None:
-    """Let all clients search at the same time."""
-    start, cpu_start = time.monotonic(), time.process_time()
-    searchers = [Searcher(place, address, index, load) for index in range(load.clients)]
+async def run_clients(place: Place, address: str, seconds: float, load: Load, start: Callable[[], None]) -> None:
+    """Let all clients search at the same time, and call a function when they begin."""
+    begin = cpu_begin = 0.0
+
+    def note_start() -> None:
+        nonlocal begin, cpu_begin
+        begin, cpu_begin = time.monotonic(), time.process_time()
+        start()
+
+    everybody = asyncio.Barrier(load.clients)
     async with asyncio.timeout(seconds + 3 * _CALL_SECONDS), asyncio.TaskGroup() as tasks:
-        for searcher in searchers:
-            tasks.create_task(searcher.search_until(start + seconds))
-    load.seconds, load.client_seconds = time.monotonic() - start, time.process_time() - cpu_start
+        for index in range(load.clients):
+            tasks.create_task(Searcher(place, address, index, load).search_for(seconds, everybody, note_start))
+    load.seconds, load.client_seconds = time.monotonic() - begin, time.process_time() - cpu_begin
 
 
 class Watch(Thread):
@@ -489,7 +499,7 @@ class Watch(Thread):
         self._load, self._pid, self._postgres = load, pid, postgres
         self._chance, self._has_ended = random.Random(7), Event()
         self._plan: list[tuple[float, Callable[[], None]]] = []
-        self._server_start, self._database_start = cpu_seconds(pid), self._database_seconds()
+        self._server_start = self._database_start = 0.0
 
     def disturb(self, seconds: float) -> None:
         """Plan what happens at which second: a worker is killed, the database is restarted."""
@@ -508,6 +518,7 @@ class Watch(Thread):
     def run(self) -> None:
         """Watch until it is told to stop."""
         start = time.monotonic()
+        self._server_start, self._database_start = cpu_seconds(self._pid), self._database_seconds()
         while not self._has_ended.wait(1.0):
             self._load.server_bytes.append(resident_bytes(self._pid))
             if self._postgres is not None:
@@ -597,14 +608,18 @@ def measure(
         importing, watch = Thread(target=place.import_until, args=(end, load)), Watch(load, pid, postgres)
         if disturb:
             watch.disturb(seconds)
-        importing.start()
-        watch.start()
+
+        def start() -> None:
+            importing.start()
+            watch.start()
+
         try:
-            asyncio.run(run_clients(place, address, seconds, load))
+            asyncio.run(run_clients(place, address, seconds, load, start))
         finally:
-            watch.stop()
             end.set()
-            importing.join()
+            if importing.ident is not None:
+                watch.stop()
+                importing.join()
         if problem := place.import_changes():
             load.lost.append(f"The last import ended with {problem}")
         after = Load(clients)
