@@ -70,7 +70,7 @@ def test_an_index_that_is_behind_the_library_shows_by_how_much(docs: Path, tmp_p
 
 
 def test_answers_stay_right_while_workers_are_killed_and_the_database_restarts() -> None:
-    measured = run_load("--seconds", "12", "--postgres", "--disturb")
+    measured = run_load("--seconds", "10", "--postgres", "--disturb")
     assert_right(measured)
     assert measured["outages"]["its worker was killed"]["count"] >= 1
     assert measured["outages"]["the database was away"]["count"] == 1
