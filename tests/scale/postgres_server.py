@@ -118,7 +118,7 @@ class PostgresServer:
             )
 
     def stop(self, *, immediately: bool = False) -> None:
-        """Stop the server; open connections are lost. `immediately` leaves it to the next start to recover its files."""
+        """Stop the server; open connections are lost. If `immediately`, the next start recovers its files."""
         assert self._process is not None
         self._process.send_signal(signal.SIGQUIT if immediately else signal.SIGINT)
         self._process.wait(_START_SECONDS)
