@@ -446,9 +446,9 @@ class Searcher:
         try:
             result = await client.call_tool("search", arguments)
         except MCPError as error:
-            await self._note_failure(f"MCPError: {error}", begin)
-            if len(self._failures) > 1:
+            if self._failures:
                 raise
+            await self._note_failure(f"MCPError: {error}", begin)
             return None
         if result.is_error or result.structured_content is None:
             await self._note_failure(str(getattr(result.content[0], "text", "")), begin)
