@@ -11,6 +11,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bunko.interfaces.http.authorization import only_listens
+from bunko.interfaces.http.parts import rpc_error
 
 HEADER_SECONDS = 10.0  # for the head of a request, from the connection or its first byte on
 NEW_SECONDS = 1.0  # in which a client sends its request: others that wait longer make room before it
@@ -20,9 +21,11 @@ LAST_SECONDS = 0.5  # for a request that is on its way when the server ends
 STALLED_SECONDS = 60.0  # for a client to read on, or to answer its network
 # One assistant needs two or three. Many systems allow a process 1,024 open files.
 MAX_CONNECTIONS = 256
+# What is asked for is not read, so every part gets the form that MCP clients show.
+_BUSY_BODY = rpc_error("Too many open connections. Try again in 5 s.")
 _BUSY_RESPONSE = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 26\r\nConnection: close\r\n"
-    b"Retry-After: 5\r\n\r\nToo many open connections\n"
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\nRetry-After: 5\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(_BUSY_BODY), _BUSY_BODY)
 )
 
 
