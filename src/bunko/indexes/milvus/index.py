@@ -52,12 +52,14 @@ class MilvusIndex:
         self._segments = EmbeddedIndex(store, folder)
         self._states: dict[int, _ToolState] = {}
         self._copy_ids: dict[int, str] = {}  # of each tool, the copy that cards were read from
-        self._is_repeated = threading.local()  # `value`: whether the search of this thread is its second attempt
+        self._last_search = threading.local()  # `failed`: whether that of this thread did, so that it searches again
         self._pause = EnginePause()
         self.location = server.location
 
     def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> IndexView:
         """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
+        is_second_try = getattr(self._last_search, "failed", False)
+        self._last_search.failed = False
         try:
             with self._pause.asking():
                 states = {tool_id: self._state(tool_id) for tool_id in tool_ids}
@@ -81,7 +83,7 @@ class MilvusIndex:
             copies,
             pending,
             self._search_statistics(states),
-            self._fail_once if all(state.is_current for state in states.values()) else lambda: None,
+            self._fail if all(state.is_current for state in states.values()) and not is_second_try else lambda: None,
             generation=generation,
             candidates=self._options.candidates,
         )
@@ -183,18 +185,18 @@ class MilvusIndex:
                 yield
         except IndexFailure:
             self._states.clear()
+            self._last_search.failed = True
             raise
 
-    def _fail_once(self) -> None:
-        """Raise the first time, not the second: the library then searches again, with the current rows.
+    def _fail(self) -> None:
+        """Raise, so that the library searches again, with the current rows.
 
         An import may have replaced documents since the search began: the new rows are not in the state of the store
         that it sees, and the old ones may be deleted.
         """
-        self._is_repeated.value = not getattr(self._is_repeated, "value", False)
-        if self._is_repeated.value:
-            self._states.clear()
-            raise IndexFailure("The index has changed during the search", hint="Search again.")
+        self._states.clear()
+        self._last_search.failed = True
+        raise IndexFailure("The index has changed during the search", hint="Search again.")
 
     def _state(self, tool_id: int) -> _ToolState:
         """Return the state of a tool for a search; it is read once for each state of the store."""
