@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,11 +36,14 @@ class Rows:
         self.cards = {card.chunk_id: card.pack() for card in cards}
         self.sparse = {card.chunk_id: card.sparse_vector(average_length) for card in cards}
         self.dense = {chunk.chunk_id: chunk.vector for chunk in chunks}
-        self.read = 0
+        self.average_length, self.read = average_length, 0
 
     def read_cards(self, collection: str, ids: Sequence[int]) -> Mapping[int, str]:
         self.read += len(ids)
-        return {row_id: self.cards[row_id] for row_id in ids}
+        return {row_id: self.cards[row_id] for row_id in ids if self.is_in(row_id, collection)}
+
+    def is_in(self, row_id: int, collection: str) -> bool:
+        return collection == "rows" or collection == ("odd" if row_id % 2 else "even")
 
     def search(
         self, collection: str, field: str, vectors: Sequence[Any], limit: int, where: str
@@ -55,12 +58,14 @@ class Rows:
                     for row, sparse in self.sparse.items()
                 }
                 products = {row: product for row, product in products.items() if product > 0}
-            answers.append(sorted(products.items(), key=lambda item: -item[1])[:limit])
+            found = [item for item in products.items() if self.is_in(item[0], collection)]
+            answers.append(sorted(found, key=lambda item: -item[1])[:limit])
         return answers
 
 
 @pytest.fixture(scope="module")
-def views() -> tuple[MilvusView, ReferenceView, Rows]:
+def filled() -> tuple[Store, Tool, list[StoredChunk]]:
+    """Give a store with documents of one tool."""
     store: Store = memory.build()
     tool = store.tools.put(Tool("docs"))
     rng = random.Random(3)
@@ -74,21 +79,45 @@ def views() -> tuple[MilvusView, ReferenceView, Rows]:
         documents.append(PreparedDocument(document.document, document.chunks, document.packed_terms, [key]))
     store.documents.write(tool.id, upsert=documents, vectors=vectors)
     chunks = list(store.changes.chunks_since(tool.id, 0))
+    return store, tool, chunks
+
+
+@pytest.fixture(scope="module")
+def rows(filled: tuple[Store, Tool, list[StoredChunk]]) -> Rows:
+    """Give rows that were written when the average length was another: products are only near the scores."""
+    _, _, chunks = filled
+    return Rows(chunks, 0.9 * sum(int(chunk.term_counts.sum()) for chunk in chunks) / len(chunks))
+
+
+@pytest.fixture(scope="module")
+def open_view(filled: tuple[Store, Tool, list[StoredChunk]], rows: Rows) -> Callable[..., MilvusView]:
+    """Open a view of the rows in some collections."""
+    store, tool, chunks = filled
     accumulator = StatisticsAccumulator()
     accumulator.add(cards_of(chunks, 0), DIMENSION)
     statistics = accumulator.statistics(store.generation())
     store.index_statistics.replace(tool.id, "copy", statistics, accumulator.changes())
-    # Rows that were written when the average length was another: products are only near the scores.
-    average_length = 0.9 * statistics.terms / statistics.chunks
-    rows = Rows(chunks, average_length)
     moments = unpack_moments(statistics.vectors)
-    copy = SearchedCopy(tool.id, "copy", "rows", DIMENSION, average_length, moments, has_old_dates=False)
-    search_statistics = SearchStatistics(store, [CopyStatistics(tool.id, "copy", statistics, {})], [], len(chunks))
-    view = MilvusView(
-        rows.search, CardReader(rows.read_cards), store, [tool.id], [copy], [], search_statistics, lambda: None,
-        generation=store.generation(), candidates=CANDIDATES,
-    )  # fmt: skip
-    return view, ReferenceView([chunks], store.generation()), rows
+
+    def open_collections(*names: str) -> MilvusView:
+        copies = [
+            SearchedCopy(tool.id, name, DIMENSION, rows.average_length, moments, has_old_dates=False) for name in names
+        ]
+        search_statistics = SearchStatistics(store, [CopyStatistics(tool.id, "copy", statistics, {})], [], len(chunks))
+        return MilvusView(
+            rows.search, CardReader(rows.read_cards), store, [tool.id], copies, [], search_statistics, lambda: None,
+            generation=store.generation(), candidates=CANDIDATES,
+        )  # fmt: skip
+
+    return open_collections
+
+
+@pytest.fixture(scope="module")
+def views(
+    filled: tuple[Store, Tool, list[StoredChunk]], rows: Rows, open_view: Callable[..., MilvusView]
+) -> tuple[MilvusView, ReferenceView, Rows]:
+    store, _, chunks = filled
+    return open_view("rows"), ReferenceView([chunks], store.generation()), rows
 
 
 def rounded(ranking: Ranking) -> list[tuple[int, float]]:
@@ -105,6 +134,15 @@ def test_the_best_of_a_few_candidates_are_the_best_of_all(
     assert rounded(view.rank(analysis.terms, k, k1=1.2, b=0.75)) == rounded(
         reference.rank(analysis.terms, k, k1=1.2, b=0.75)
     )
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_rows_in_two_collections_are_ranked_as_in_one(
+    open_view: Callable[..., MilvusView], views: tuple[MilvusView, ReferenceView, Rows], query: str
+) -> None:
+    view, (_, reference, _) = open_view("odd", "even"), views
+    terms = analyse_query(query).terms
+    assert rounded(view.rank(terms, 10, k1=1.2, b=0.75)) == rounded(reference.rank(terms, 10, k1=1.2, b=0.75))
 
 
 def test_candidates_that_cannot_be_among_the_best_are_not_read(

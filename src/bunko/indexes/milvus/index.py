@@ -216,7 +216,6 @@ class MilvusIndex:
                 self._reader.forget()  # the rows of a copy have the same cards for ever, those of the next one others
             copy = SearchedCopy(
                 tool_id,
-                tool_copy.stamp.copy,
                 tool_copy.collection,
                 tool_copy.dimension,
                 tool_copy.average_length,

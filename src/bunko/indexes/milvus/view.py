@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from heapq import nlargest
 from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -49,7 +51,6 @@ class SearchedCopy(NamedTuple):
     """The copy of a tool that a view searches."""
 
     tool_id: int
-    id: str
     collection: str
     dimension: int
     average_length: float
@@ -302,8 +303,9 @@ class MilvusView:
             expression = filter_expression(tool_ids, where, with_dates=with_dates)
             with timer("milvus_query", _log):
                 answers = self._search_collection(collection, field, vectors, limit, expression)
-            for rows, answer in zip(lists, answers, strict=True):
-                rows += answer
+            lists = [[*rows, *answer] for rows, answer in zip(lists, answers, strict=True)]
+        if len(tools_by_collection) > 1:
+            lists = [nlargest(limit, rows, key=itemgetter(1)) for rows in lists]
         return lists
 
     def _known_cards(self, ids: Sequence[int]) -> dict[int, Card]:
