@@ -238,7 +238,9 @@ class Place:
                 path.unlink(missing_ok=True)
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(re.sub(r"(?m)^## .*$", rf"\g<0>\n\n{_mark(page.word, version)}", text), encoding="utf-8")
+            whole = self.folder / "page.md"  # a worker that looks at the folder just now must not read half a page
+            whole.write_text(re.sub(r"(?m)^## .*$", rf"\g<0>\n\n{_mark(page.word, version)}", text), encoding="utf-8")
+            whole.replace(path)
         self.rounds += 1
 
     def import_changes(self) -> str:
