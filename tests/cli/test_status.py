@@ -16,10 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bunko.interfaces.cli.main import EXIT_CODES
+from bunko.interfaces.cli.terminal.status_text import index_state_text
 from bunko.library.admin.status import LengthBin, length_distribution
 from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
+from bunko.types.records import IndexState
 from bunko.types.tool_options import ToolOptions
 from tests.cli.processes import at_a_terminal, subprocess_environment
 from tests.conftest import Run
@@ -262,3 +264,16 @@ def test_many_files_without_text_are_one_line(run: Run, docs: Path) -> None:
     assert "… and 120 more; use --json to list all." in details
     listed = json.loads(run("status", "-n", "documents", "--docs-dir", docs, "--json").out)["problems"]
     assert sum(problem["reason"] == "contains no text" for problem in listed) == 118
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (IndexState(7, 0, 1500), "up to date, 1,500 chunks"),
+        (IndexState(7, 3, 1500), "3 documents behind, at generation 7, 1,500 chunks. Update it with: bunko index sync"),
+        (IndexState(0, 1000, 0), "1,000 documents behind, at generation 0, 0 chunks. Update it with: bunko index sync"),
+        (IndexState(0, 400, 900), "400 documents missing, 900 chunks copied. Go on with: bunko index sync"),
+    ],
+)
+def test_the_state_of_an_index_says_how_far_it_has_come(state: IndexState, text: str) -> None:
+    assert index_state_text(state) == text

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from bunko import stores
-from bunko.indexes.options import ChromaOptions, EngineOptions, MilvusOptions
+from bunko.indexes.options import EngineOptions
 from bunko.protocols import Store
-from tests.scale.engines import chroma_server, milvus_server, require_chroma, require_milvus
+from tests.scale.engines import start_engine
 
 # A store on a server needs that server.
 KINDS = [pytest.param(kind, marks=pytest.mark.scale if kind == "postgres" else ()) for kind in stores.KINDS]
@@ -26,32 +28,20 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="session")
-def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run one Chroma server for all tests; each store has collections of its own there."""
-    with chroma_server(tmp_path_factory.mktemp("chroma")) as server:
-        yield f"http://127.0.0.1:{server.port}"
-
-
-@pytest.fixture(scope="session")
-def milvus_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run one Milvus server for all tests; each store has collections of its own there."""
-    with milvus_server(tmp_path_factory.mktemp("milvus")) as server:
-        yield f"http://127.0.0.1:{server.port}"
+def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], EngineOptions]]:
+    """Start the server of an engine at its first use, for all tests; each store has collections of its own there."""
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(start_engine(name, tmp_path_factory.mktemp("engine"))))
 
 
 @pytest.fixture
-def engine_options(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], EngineOptions]:
-    """Give the options of an engine, and start its server at the first use."""
-
-    def options_of(name: str) -> EngineOptions:
-        if name == "chroma":
-            require_chroma()
-            return EngineOptions(chroma=ChromaOptions(folder=tmp_path / "chroma"))
-        if name == "milvus":
-            require_milvus()
-            return EngineOptions(milvus=MilvusOptions(uri=str(tmp_path / "milvus.db"), timeout=60.0))
-        if name == "milvus-server":
-            return EngineOptions(milvus=MilvusOptions(uri=request.getfixturevalue("milvus_url"), timeout=60.0))
-        return EngineOptions(chroma=ChromaOptions(url=request.getfixturevalue("chroma_url")))
-
-    return options_of
+def engine_options(
+    start_server: Callable[[str], EngineOptions], tmp_path: Path
+) -> Iterator[Callable[[str], EngineOptions]]:
+    """Give the options of an engine: on its server, or in files of this test."""
+    with ExitStack() as stack:
+        yield (
+            lambda name: (
+                start_server(name) if name.endswith("-server") else stack.enter_context(start_engine(name, tmp_path))
+            )
+        )

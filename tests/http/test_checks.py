@@ -69,6 +69,13 @@ def test_programs_read_problem_details(site: Site) -> None:
     assert problem_of(site.call("/api/v1/search", Origin="null"))["type"] == "/problems/wrong_origin"
 
 
+def test_mcp_clients_read_why_they_were_refused(site: Site) -> None:
+    reply = site.ask("/mcp", Authorization="Bearer wrong")
+    assert reply.headers["Content-Type"] == "application/json"
+    error = json.loads(reply.text)["error"]
+    assert error["message"] == "This token is not valid, or no longer. Ask whoever runs this server for another one."
+
+
 @pytest.mark.parametrize(("language", "title"), [("en", "Sign in"), ("ja-JP", "サインイン")])
 def test_a_browser_without_a_session_gets_a_form_in_its_language(site: Site, language: str, title: str) -> None:
     reply = site.ask("/?q=%E4%BA%AC%22%3E%3Cb%3E", **{"Accept": "text/html,*/*;q=0.8", "Accept-Language": language})

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import anyio
@@ -22,6 +22,7 @@ from bunko.interfaces.http import connections
 from bunko.interfaces.http.app import build_server
 from bunko.interfaces.http.listener import open_listening_socket
 from tests.http.server import BEARER, PATIENCE, Site, run_in_thread, serve_site
+from tests.slow import corpus
 
 
 class SlowServer:
@@ -103,6 +104,35 @@ def test_a_server_ends_although_clients_still_listen(monkeypatch: pytest.MonkeyP
             stream.read()
         thread.join(PATIENCE)
         assert not thread.is_alive()
+
+
+def test_a_server_that_ends_answers_what_is_on_its_way_and_says_that_it_is_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "LAST_SECONDS", 10 * PATIENCE)
+    with serve_slowly() as (slow, port, thread), Client(port, "/slow") as waiting:
+        assert slow.asked.wait(PATIENCE)
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as balancer:
+            balancer.request("GET", "/")
+            assert balancer.getresponse().read() == b"here"
+            slow.server.should_exit = True
+            corpus.wait_until(lambda: not can_connect(port), "the server takes no more connections")
+            balancer.request("GET", "/")
+            answer = balancer.getresponse()
+            assert (answer.read(), answer.headers["Connection"]) == (b"here", "close")
+        slow.released.set()
+        answer = waiting.answer()
+        assert (answer.read(), answer.headers["Connection"]) == (b"at last", "close")
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def can_connect(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), PATIENCE).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def test_twenty_streams_keep_no_search_waiting(site: Site) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bunko.errors import IndexFailure, SettingsError
+from bunko.indexes.milvus.cards import Card, cards_of, contain_grams, count_words
 from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, KeyKind, dimensions, first_characters
 from bunko.indexes.milvus.filters import date_number, filter_expression
 from bunko.indexes.milvus.server import MilvusServer
@@ -19,7 +20,7 @@ from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.stores.filters import document_matcher
 from bunko.text import ngrams
-from bunko.types.records import Filter, SelectedDocuments
+from bunko.types.records import Filter, SelectedDocuments, StoredChunk
 from tests.conftest import Opener
 from tests.library.test_library import put
 
@@ -42,18 +43,44 @@ def test_the_first_character_of_a_pair_is_the_start_of_its_key_range() -> None:
     assert starts <= set(first_characters(ngrams.gram_keys("東京都の寺")).tolist())
 
 
+@pytest.mark.parametrize("has_vector", [True, False])
+def test_a_card_is_read_as_it_was_written(has_vector: bool) -> None:
+    keys, counts = np.array([9, 2**63 + 5, 4], np.uint64), np.array([1, 700, 3], np.uint16)
+    vector = np.array([0.6, -0.8], np.float32) if has_vector else None
+    sentences = np.array([1, 2, 15360, 8, 9], np.uint16) if has_vector else None
+    chunk = StoredChunk(2**40, 7, 2**64 - 1, "京都の寺\n京都", keys, counts, vector, sentences)
+    empty = StoredChunk(3, 8, 0, "", keys[:0], counts[:0], None)
+    cards = cards_of([chunk, empty], 12)
+    assert [Card.unpack(card.chunk_id, card.pack()) for card in cards] == cards
+    assert (cards[0].length, cards[0].document_id, cards[0].tiebreak_order) == (704, 7, 2**64 - 1)
+    assert count_words(cards, dimensions(np.array([4, 2**63 + 5, 1], np.uint64), "word")).tolist() == [
+        [3, 700, 0],
+        [0] * 3,
+    ]
+    grams = dimensions(np.concatenate((ngrams.gram_keys("京都"), ngrams.gram_keys("奈良"))), "gram")
+    present = contain_grams(cards, grams)
+    assert present[0].tolist() == np.isin(grams, cards[0].dimensions()).tolist()
+    assert (present[0].any(), present[0].all(), present[1].any()) == (True, False, False)
+    assert cards[1].sparse_vector(100.0) == {FILLER_DIMENSION: pytest.approx(1e-6)}
+
+
 def test_chunks_that_are_added_and_removed_leave_no_trace() -> None:
     accumulator = StatisticsAccumulator()
-    vectors = np.eye(4, dtype=np.float32)
-    first, second = np.array([5, 7, 5], np.uint64), np.array([7, 9], np.uint64)
-    accumulator.add([first, second], [3, 2], vectors[:2])
-    assert dict(accumulator.frequencies()) == {5: 1, 7: 2, 9: 1}
-    accumulator.add([second], [2], vectors[1:2], sign=-1)
-    assert dict(accumulator.frequencies()) == {5: 1, 7: 1}
+    vectors = np.eye(4, dtype="<f4")
+
+    def card(number: int, length: int, word: int, grams: list[int]) -> Card:
+        word_bytes, gram_bytes = (np.array(values, "<u4").tobytes() for values in ([word], grams))
+        return Card(number, 1, 1, 0, length, word_bytes, b"", gram_bytes, vectors[number].tobytes(), b"")
+
+    first, second = card(0, 3, 5, [5, 7]), card(1, 2, 7, [9])
+    accumulator.add([first, second], 4)
+    assert dict(accumulator.changes()) == {5: 1, 7: 2, 9: 1}
+    accumulator.add([second], 4, sign=-1)
+    assert dict(accumulator.changes()) == {7: -1, 9: -1}
     statistics = accumulator.statistics(3)
     assert (statistics.generation, statistics.chunks, statistics.terms) == (3, 1, 3)
-    accumulator.add([first], [3], vectors[:1], sign=-1)
-    assert (dict(accumulator.frequencies()), accumulator.statistics(4).vectors) == ({}, b"")
+    accumulator.add([first], 4, sign=-1)
+    assert (dict(accumulator.changes()), accumulator.statistics(4).vectors) == ({5: -1, 7: -1}, b"")
 
 
 @pytest.mark.parametrize(

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bunko.indexes.milvus import chunks as milvus_chunks
-from bunko.indexes.milvus.chunks import ChunkReader
-from bunko.indexes.milvus.dimensions import chunk_dimensions, sparse_vector
-from bunko.indexes.milvus.statistics import SearchStatistics, unpack_moments
+from bunko.indexes.milvus import cards as milvus_cards
+from bunko.indexes.milvus.cards import CardReader, cards_of
+from bunko.indexes.milvus.statistics import CopyStatistics, SearchStatistics, unpack_moments
 from bunko.indexes.milvus.view import MilvusView, SearchedCopy
 from bunko.indexes.milvus.writer import StatisticsAccumulator
 from bunko.protocols import Store
 from bunko.search.query_analysis import analyse_query
 from bunko.stores import memory
-from bunko.text import ngrams
-from bunko.text.line_joins import join_lines
 from bunko.types import Tool
 from bunko.types.records import PreparedDocument, Ranking, StoredChunk
 from tests.contracts.documents import prepared
@@ -35,11 +32,18 @@ class Rows:
     """The rows that Milvus would have, searched by their exact products."""
 
     def __init__(self, chunks: Sequence[StoredChunk], average_length: float) -> None:
-        self.sparse: dict[int, Mapping[int, float]] = {}
-        for chunk in chunks:
-            parts = chunk_dimensions(chunk, ngrams.gram_keys(join_lines(chunk.text)))
-            self.sparse[chunk.chunk_id] = sparse_vector(chunk, *parts, average_length)
+        cards = cards_of(chunks, 0)
+        self.cards = {card.chunk_id: card.pack() for card in cards}
+        self.sparse = {card.chunk_id: card.sparse_vector(average_length) for card in cards}
         self.dense = {chunk.chunk_id: chunk.vector for chunk in chunks}
+        self.average_length, self.read = average_length, 0
+
+    def read_cards(self, collection: str, ids: Sequence[int]) -> Mapping[int, str]:
+        self.read += len(ids)
+        return {row_id: self.cards[row_id] for row_id in ids if self.is_in(row_id, collection)}
+
+    def is_in(self, row_id: int, collection: str) -> bool:
+        return collection == "rows" or collection == ("odd" if row_id % 2 else "even")
 
     def search(
         self, collection: str, field: str, vectors: Sequence[Any], limit: int, where: str
@@ -54,22 +58,14 @@ class Rows:
                     for row, sparse in self.sparse.items()
                 }
                 products = {row: product for row, product in products.items() if product > 0}
-            answers.append(sorted(products.items(), key=lambda item: -item[1])[:limit])
+            found = [item for item in products.items() if self.is_in(item[0], collection)]
+            answers.append(sorted(found, key=lambda item: -item[1])[:limit])
         return answers
 
 
-class CountingReader(ChunkReader):
-    """Counts the chunks whose terms are read."""
-
-    terms_read = 0
-
-    def read(self, ids: Sequence[int], part: milvus_chunks.Part, generation: int) -> dict[int, Any]:
-        self.terms_read += len(ids) if part == "terms" else 0
-        return super().read(ids, part, generation)
-
-
 @pytest.fixture(scope="module")
-def views() -> tuple[MilvusView, ReferenceView, CountingReader]:
+def filled() -> tuple[Store, Tool, list[StoredChunk]]:
+    """Give a store with documents of one tool."""
     store: Store = memory.build()
     tool = store.tools.put(Tool("docs"))
     rng = random.Random(3)
@@ -83,23 +79,45 @@ def views() -> tuple[MilvusView, ReferenceView, CountingReader]:
         documents.append(PreparedDocument(document.document, document.chunks, document.packed_terms, [key]))
     store.documents.write(tool.id, upsert=documents, vectors=vectors)
     chunks = list(store.changes.chunks_since(tool.id, 0))
+    return store, tool, chunks
+
+
+@pytest.fixture(scope="module")
+def rows(filled: tuple[Store, Tool, list[StoredChunk]]) -> Rows:
+    """Give rows that were written when the average length was another: products are only near the scores."""
+    _, _, chunks = filled
+    return Rows(chunks, 0.9 * sum(int(chunk.term_counts.sum()) for chunk in chunks) / len(chunks))
+
+
+@pytest.fixture(scope="module")
+def open_view(filled: tuple[Store, Tool, list[StoredChunk]], rows: Rows) -> Callable[..., MilvusView]:
+    """Open a view of the rows in some collections."""
+    store, tool, chunks = filled
     accumulator = StatisticsAccumulator()
-    for chunk in chunks:
-        assert chunk.vector is not None
-        parts = chunk_dimensions(chunk, ngrams.gram_keys(join_lines(chunk.text)))
-        accumulator.add([np.concatenate(parts)], [int(chunk.term_counts.sum())], chunk.vector[None])
+    accumulator.add(cards_of(chunks, 0), DIMENSION)
     statistics = accumulator.statistics(store.generation())
-    store.index_statistics.replace(tool.id, "copy", statistics, accumulator.frequencies())
-    # Rows that were written when the average length was another: products are only near the scores.
-    rows = Rows(chunks, 0.9 * statistics.terms / statistics.chunks)
-    reader = CountingReader(store)
-    copy = SearchedCopy(tool.id, "copy", "rows", DIMENSION, unpack_moments(statistics.vectors), has_old_dates=False)
-    search_statistics = SearchStatistics(store, {(tool.id, "copy"): statistics}, [], len(chunks))
-    view = MilvusView(
-        rows.search, reader, [copy], [], search_statistics, list, lambda: None,
-        generation=store.generation(), candidates=CANDIDATES,
-    )  # fmt: skip
-    return view, ReferenceView([chunks], store.generation()), reader
+    store.index_statistics.replace(tool.id, "copy", statistics, accumulator.changes())
+    moments = unpack_moments(statistics.vectors)
+
+    def open_collections(*names: str) -> MilvusView:
+        copies = [
+            SearchedCopy(tool.id, name, DIMENSION, rows.average_length, moments, has_old_dates=False) for name in names
+        ]
+        search_statistics = SearchStatistics(store, [CopyStatistics(tool.id, "copy", statistics, {})], [], len(chunks))
+        return MilvusView(
+            rows.search, CardReader(rows.read_cards), store, [tool.id], copies, [], search_statistics, lambda: None,
+            generation=store.generation(), candidates=CANDIDATES,
+        )  # fmt: skip
+
+    return open_collections
+
+
+@pytest.fixture(scope="module")
+def views(
+    filled: tuple[Store, Tool, list[StoredChunk]], rows: Rows, open_view: Callable[..., MilvusView]
+) -> tuple[MilvusView, ReferenceView, Rows]:
+    store, _, chunks = filled
+    return open_view("rows"), ReferenceView([chunks], store.generation()), rows
 
 
 def rounded(ranking: Ranking) -> list[tuple[int, float]]:
@@ -109,7 +127,7 @@ def rounded(ranking: Ranking) -> list[tuple[int, float]]:
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("k", [3, 10])
 def test_the_best_of_a_few_candidates_are_the_best_of_all(
-    views: tuple[MilvusView, ReferenceView, CountingReader], query: str, k: int
+    views: tuple[MilvusView, ReferenceView, Rows], query: str, k: int
 ) -> None:
     view, reference, _ = views
     analysis = analyse_query(query)
@@ -118,26 +136,40 @@ def test_the_best_of_a_few_candidates_are_the_best_of_all(
     )
 
 
-def test_candidates_that_cannot_be_among_the_best_are_not_read(
-    views: tuple[MilvusView, ReferenceView, CountingReader],
+@pytest.mark.parametrize("query", QUERIES)
+def test_rows_in_two_collections_are_ranked_as_in_one(
+    open_view: Callable[..., MilvusView], views: tuple[MilvusView, ReferenceView, Rows], query: str
 ) -> None:
-    view, _, reader = views
+    view, (_, reference, _) = open_view("odd", "even"), views
+    terms = analyse_query(query).terms
+    assert rounded(view.rank(terms, 10, k1=1.2, b=0.75)) == rounded(reference.rank(terms, 10, k1=1.2, b=0.75))
+
+
+def test_candidates_that_cannot_be_among_the_best_are_not_read(
+    views: tuple[MilvusView, ReferenceView, Rows],
+) -> None:
+    view, _, rows = views
     terms = analyse_query("garden dog").terms
-    before = reader.terms_read
+    before = rows.read
     assert len(view.rank(terms, 3, k1=1.2, b=0.75).rows) == 3
-    assert reader.terms_read - before < CANDIDATES
+    assert rows.read - before < CANDIDATES
 
 
-def test_the_nearest_rows_are_those_of_a_scan(views: tuple[MilvusView, ReferenceView, CountingReader]) -> None:
+def test_the_nearest_rows_are_those_of_a_scan(views: tuple[MilvusView, ReferenceView, Rows]) -> None:
     view, reference, _ = views
     vector = np.ones(DIMENSION, np.float32) / np.sqrt(np.float32(DIMENSION))
     assert rounded(view.nearest(vector, 10).ranking) == rounded(reference.nearest(vector, 10).ranking)
 
 
-def test_texts_are_read_again_after_the_reader_forgot_them(
-    views: tuple[MilvusView, ReferenceView, CountingReader], monkeypatch: pytest.MonkeyPatch
+def test_cards_are_read_once_until_there_are_too_many(
+    views: tuple[MilvusView, ReferenceView, Rows], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(milvus_chunks, "MAX_CACHED", 5)
-    view, reference, _ = views
-    terms = analyse_query("障害から復旧する手順").terms
-    assert rounded(view.rank(terms, 10, k1=1.2, b=0.75)) == rounded(reference.rank(terms, 10, k1=1.2, b=0.75))
+    monkeypatch.setattr(milvus_cards, "MAX_CACHED", 5)
+    _, _, rows = views
+    reader, ids, before = CardReader(rows.read_cards), sorted(rows.cards)[:8], rows.read
+    assert list(reader.cards(ids[:4], ["rows"])) == ids[:4]
+    assert list(reader.cards(ids[1:4], ["rows"])) == ids[1:4]
+    assert rows.read - before == 4
+    assert [card.pack() for card in reader.cards(ids, ["rows"]).values()] == [rows.cards[row] for row in ids]
+    assert list(reader.cards(ids[:4], ["rows"])) == ids[:4]
+    assert rows.read - before == 4 + 4 + 4

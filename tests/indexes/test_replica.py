@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bunko import stores
-from bunko.indexes.replica import Follower, Stamp
+from bunko.errors import IndexFailure
+from bunko.indexes.replica import Follower, Replay, Stamp
 from bunko.protocols import Store
 from bunko.types import SourceEntry, Tool
 from tests.contracts.documents import prepared
@@ -51,7 +52,7 @@ def test_a_copy_without_a_stamp_or_of_another_history_is_filled_from_scratch(
 def test_each_of_several_copies_is_followed_from_its_own_stamp(store: Store, tool: Tool, follower: Follower) -> None:
     first, second = (follower.announce_copy(tool.id)._replace(generation=store.generation()) for _ in range(2))
     store.documents.write(tool.id, upsert=[prepared("c.md", "three")])
-    first = follower.announce_change(tool.id, first, store.generation())
+    first = follower.announce_change(tool.id, first)._replace(generation=store.generation())
     for stamp, pending in ((first, 0), (second, 1)):
         replay = follower.plan_replay(tool.id, stamp)
         assert (replay.from_scratch, replay.pending) == (False, pending)
@@ -75,13 +76,15 @@ def test_a_crash_leaves_a_copy_with_the_old_or_the_new_stamp_and_both_are_known(
 ) -> None:
     old = follower.announce_copy(tool.id)._replace(generation=store.generation())
     store.documents.write(tool.id, upsert=[prepared("a.md", "one more")], remove=["b.md"])
-    done = follower.announce_change(tool.id, old, store.generation())
-    replay = follower.plan_replay(tool.id, old)
-    assert (replay.from_scratch, len(replay.removed), len(replay.written), replay.pending) == (False, 2, 1, 3)
-    assert done == (replay.generation, old.copy, done.nonce)
+    begun = follower.announce_change(tool.id, old)
+    assert begun == (old.generation, old.copy, begun.nonce)
+    for stamp in (old, begun):
+        replay = follower.plan_replay(tool.id, stamp)
+        assert (replay.from_scratch, len(replay.removed), len(replay.written), replay.pending) == (False, 2, 1, 3)
+    done = begun._replace(generation=replay.generation)
     replay = follower.plan_replay(tool.id, done)
     assert (replay.from_scratch, replay.pending, replay.is_worthwhile(done)) == (False, 0, False)
-    follower.announce_change(tool.id, done, store.generation())
+    follower.announce_change(tool.id, done)
     assert follower.plan_replay(tool.id, old).from_scratch, "two changes later nobody knows it"
 
 
@@ -96,3 +99,55 @@ def test_forgotten_removals_mean_a_fill_and_an_old_stamp_is_renewed_before(
     assert (replay.pending, replay.is_worthwhile(stamp)) == (0, True)
     store.changes.prune_removals(tool.id, stamp.generation + 50)
     assert follower.plan_replay(tool.id, stamp).from_scratch
+
+
+def test_what_was_noted_as_copied_is_not_copied_again_but_what_came_later_is(
+    store: Store, tool: Tool, follower: Follower
+) -> None:
+    stamp = follower.announce_change(tool.id, follower.announce_copy(tool.id))
+    first, second = follower.plan_replay(tool.id, stamp).written
+    follower.note_progress(tool.id, stamp, first)
+    store.documents.write(tool.id, upsert=[prepared("a.md", "one more")], remove=["b.md"])
+    replay = follower.plan_replay(tool.id, stamp)
+    assert (replay.from_scratch, replay.removed, replay.document) == (False, [first, second], first)
+    assert [document > second for document in replay.written] == [True], "b.md is gone, and a.md has another id"
+    assert replay.has_same_ids() is False
+
+
+def test_removals_from_before_a_fill_began_do_not_concern_it(store: Store, tool: Tool, follower: Follower) -> None:
+    store.documents.write(tool.id, remove=["a.md"])
+    store.changes.prune_removals(tool.id, store.generation())
+    stamp = follower.announce_copy(tool.id)
+    replay = follower.plan_replay(tool.id, stamp)
+    assert (replay.from_scratch, replay.removed, len(replay.written)) == (False, [], 1)
+
+
+def test_documents_that_were_embedded_again_keep_their_ids_and_are_written_again(
+    store: Store, tool: Tool, follower: Follower
+) -> None:
+    stamp = follower.announce_copy(tool.id)
+    written = follower.plan_replay(tool.id, stamp).written
+    follower.note_progress(tool.id, stamp, written[-1])
+    store.vectors.replace(tool.id, {}, tool.built)
+    replay = follower.plan_replay(tool.id, stamp)
+    assert (replay.written, replay.has_same_ids()) == (written, True)
+
+
+def test_of_two_that_change_a_copy_only_the_last_goes_on(store: Store, tool: Tool, follower: Follower) -> None:
+    stamp = follower.announce_copy(tool.id)
+    first, second = (follower.announce_change(tool.id, stamp) for _ in range(2))
+    follower.note_progress(tool.id, second, 1)
+    with pytest.raises(IndexFailure, match="Another process is copying the same tool to Engine"):
+        follower.note_progress(tool.id, first, 1)
+    assert follower.plan_replay(tool.id, first).from_scratch
+
+
+def test_a_note_of_an_older_bunko_is_that_of_an_unknown_copy(store: Store, tool: Tool, follower: Follower) -> None:
+    stamp = follower.announce_copy(tool.id)._replace(generation=store.generation())
+    store.changes.set_index_note(tool.id, f"engine {stamp.copy}", f"{stamp.nonce} 0123456789abcdef")
+    assert follower.plan_replay(tool.id, stamp).from_scratch
+
+
+def test_parts_are_a_hundredth_of_a_fill_and_ten_documents_of_a_small_one() -> None:
+    assert [len(part) for part in Replay(1, True, (), range(25)).parts()] == [10, 10, 5]
+    assert {len(part) for part in Replay(1, True, (), range(5000)).parts()} == {50}

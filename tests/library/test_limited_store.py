@@ -41,9 +41,8 @@ REFUSED = {
         "get", "missing", "unsplit", "pin", "unpin", "replace", "delete_orphans", "delete_released", "unused", "usage",
     },
     "changes": {
-        "chunks_since", "documents_since", "chunks_of", "chunk_terms", "chunk_vectors", "chunk_sentences",
-        "chunk_texts", "chunk_ids", "removed_since", "redated_since", "prune_removals", "set_index_file", "index_file",
-        "set_index_note", "index_note",
+        "chunks_since", "documents_since", "chunks_of", "chunk_sentences", "chunk_ids", "removed_since",
+        "redated_since", "prune_removals", "set_index_file", "index_file", "set_index_note", "index_note",
     },
     "pages": {"write"},
     "cache": {"clear_searches", "rename_tool"},

@@ -264,7 +264,9 @@ def test_while_all_clients_are_served_a_new_one_is_told_to_come_later(
     for _ in answers:
         assert running.acquire(timeout=PATIENCE)
     with server.connect() as client:
-        assert client.recv(1000).startswith(b"HTTP/1.1 503 ")
+        reply = client.recv(1000)
+    assert reply.startswith(b"HTTP/1.1 503 ")
+    assert json.loads(reply.partition(b"\r\n\r\n")[2])["error"]["message"].startswith("Too many open connections. Try")
     gate.set()
     for answer in answers:
         answer.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ pytestmark = [
 
 PATIENCE = 60.0
 SCRIPT = """
-import multiprocessing, os, signal, sys, time
+import multiprocessing, os, signal, socket, sys, time
 from bunko.interfaces.http import supervisor
 
 def say(text):
@@ -46,7 +47,8 @@ if __name__ == "__main__":
         if len(reports) == 5:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    supervisor.Supervisor(start, COUNT, report).run()
+    listener = socket.create_server(("127.0.0.1", 0))
+    supervisor.Supervisor(start, COUNT, report, listener).run()
     print("ended", flush=True)
 """
 
@@ -115,6 +117,22 @@ def test_a_second_signal_kills_at_once() -> None:
         assert process.stdout.readline() == "started\n"
         process.send_signal(signal.SIGTERM)
         assert process.stdout.readline() == "told\n"
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, output, errors) == (0, "ended\n", "")
+
+
+@pytest.mark.slow
+def test_nobody_can_connect_to_a_server_that_only_finishes_its_calls() -> None:
+    body = "port = listener.getsockname()[1]; listener.close(); signal.signal(signal.SIGTERM, lambda *_: say(b'told'))"
+    with running(script_of(f"{body}; say(b'%d' % port)\n    while True: time.sleep(600)", stop_seconds=600)) as process:
+        assert process.stdout is not None
+        address = ("127.0.0.1", int(process.stdout.readline()))
+        socket.create_connection(address, PATIENCE).close()
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "told\n"
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address, PATIENCE)
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, output, errors) == (0, "ended\n", "")

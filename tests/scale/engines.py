@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -14,6 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from bunko.indexes.options import ChromaOptions, EngineOptions, MilvusOptions
+
+# The engines that are not part of bunko: Chroma in files and on a server; Milvus in a file and on a server.
+ENGINES = ("chroma", "chroma-server", "milvus", "milvus-server")
+# The address and token of a Milvus server to test with, instead of starting one.
+MILVUS_URI, MILVUS_TOKEN = "BUNKO_TEST_MILVUS_URI", "BUNKO_TEST_MILVUS_TOKEN"
 _START_SECONDS = 60
 
 
@@ -35,14 +42,15 @@ def require_chroma() -> Path:
 class Server:
     """A server process that can be killed and started again on the same port with the same data."""
 
-    def __init__(self, command: Sequence[str], port: int, log: Path, *, health_url: str = "") -> None:
+    def __init__(self, command: Sequence[str], port: int, log: Path, *, health_url: str = "", **environ: str) -> None:
         self._command, self.port, self._log, self._health_url = command, port, log, health_url
+        self._environ = {**os.environ, **environ}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
         with open(self._log, "ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, env=self._environ)
         deadline = time.monotonic() + _START_SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -101,9 +109,32 @@ def milvus_server(folder: Path) -> Iterator[Server]:
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
     arguments = [str(command), "server", "--host", "127.0.0.1", "--port", str(port), "--data-dir", str(folder / "data")]
-    server = Server(arguments, port, folder / "milvus.log")
+    # It indexes the rows that it has not written to files yet anew for each search: a second for a thousand of them.
+    server = Server(arguments, port, folder / "milvus.log", MILVUS_LITE_MEMTABLE_MEMORY_LIMIT_BYTES="100000")
     server.start()
     try:
         yield server
     finally:
         server.kill()
+
+
+@contextmanager
+def start_engine(name: str, folder: Path) -> Iterator[EngineOptions]:
+    """Start one of `ENGINES` with its data in a folder, and yield the options of an index in it.
+
+    A busy machine must not make a search fall back to what is left on it.
+    """
+    if name == "chroma":
+        require_chroma()
+        yield EngineOptions(chroma=ChromaOptions(folder=folder / "chroma", timeout=60.0))
+    elif name == "chroma-server":
+        with chroma_server(folder) as server:
+            yield EngineOptions(chroma=ChromaOptions(url=f"http://127.0.0.1:{server.port}", timeout=60.0))
+    elif name == "milvus":
+        require_milvus()
+        yield EngineOptions(milvus=MilvusOptions(uri=str(folder / "milvus.db"), timeout=60.0))
+    elif uri := os.environ.get(MILVUS_URI):
+        yield EngineOptions(milvus=MilvusOptions(uri=uri, token=os.environ.get(MILVUS_TOKEN, ""), timeout=60.0))
+    else:
+        with milvus_server(folder) as server:
+            yield EngineOptions(milvus=MilvusOptions(uri=f"http://127.0.0.1:{server.port}", timeout=60.0))

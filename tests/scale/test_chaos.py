@@ -1,4 +1,4 @@
-"""A library in PostgreSQL with an index in Milvus: whatever is killed, nothing is lost or half visible."""
+"""A library in PostgreSQL with an index on a server: whatever is killed, nothing is lost or half visible."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from bunko.library.library import Library
 from bunko.library.open import open_library
 from bunko.library.opening.paths import paths_for_folder
 from bunko.types import Hit
-from tests.scale.engines import milvus_server
+from tests.scale import test_chroma, test_milvus
+from tests.scale.engines import chroma_server, milvus_server
 from tests.scale.postgres_server import PostgresServer, environment
-from tests.scale.test_milvus import assert_in_step
 from tests.scale.test_postgres_processes import NAMES, QUERIES, VERSIONS, check_ended, documents, open_machine
 from tests.slow import corpus
 
@@ -28,9 +28,11 @@ pytestmark = pytest.mark.scale
 
 # How long everything is killed at random; longer runs are for those who change how copies follow a library.
 CHAOS_SECONDS = float(os.environ.get("BUNKO_TEST_CHAOS_SECONDS", "25"))
-VICTIMS = ("importer", "search", "postgres", "milvus", "importer and milvus", "postgres and milvus", "nobody")
+VICTIMS = ("importer", "search", "postgres", "engine", "importer and engine", "postgres and engine", "nobody")
 
 
+# What errors say while servers are killed.
+AWAY = ("postgresql:", "Milvus", "Chroma")
 # Documents that change and are always there.
 LASTING = {
     f"lasting/{number}.md": [corpus.document(f"{number} {version}") + f"\n宇治の抹茶 L{number}" for version in range(3)]
@@ -56,7 +58,7 @@ class Searching(threading.Thread):
                 hits = self._library.search(query, top_k=50, refresh=False).hits
             except (LibraryError, IndexFailure) as error:  # a server was killed, and the next search may work again
                 self.counts["failed"] += 1
-                if not error.hint or not ("postgresql:" in error.message or "Milvus" in error.message):
+                if not error.hint or not any(part in error.message for part in AWAY):
                     self.problems.append(str(error))
                 self.finished.wait(0.05)
                 continue
@@ -86,15 +88,19 @@ def scores(library: Library) -> list[float]:
     return [hit.score for query in QUERIES for hit in library.search(query, top_k=20, refresh=False).hits]
 
 
+@pytest.mark.parametrize("kind", ["chroma", "milvus"])
 def test_nothing_is_lost_or_half_visible_whatever_is_killed(
-    postgres: PostgresServer, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     chance = random.Random(23)
     monkeypatch.setattr(replica, "PAUSE_SECONDS", 0.2)
     database, place = postgres.new_library(), ("--library", tmp_path / "importing")
-    with milvus_server(tmp_path / "milvus") as milvus:
-        index = {"BUNKO_INDEX_KIND": "milvus", "BUNKO_MILVUS_URI": f"http://127.0.0.1:{milvus.port}"}
-        limits = {"BUNKO_MILVUS_TIMEOUT": "10", "BUNKO_MILVUS_WRITE_TIMEOUT": "10", "BUNKO_MILVUS_RETRIES": "1"}
+    with (chroma_server if kind == "chroma" else milvus_server)(tmp_path / "engine") as engine:
+        url = f"http://127.0.0.1:{engine.port}"
+        index = {"BUNKO_INDEX_KIND": kind, "CHROMADB_URL" if kind == "chroma" else "BUNKO_MILVUS_URI": url}
+        sections = "CHROMADB", "MILVUS"
+        limits = {f"BUNKO_{section}_{name}": "10" for section in sections for name in ("TIMEOUT", "WRITE_TIMEOUT")}
+        limits["BUNKO_MILVUS_RETRIES"] = "1"
         settings = environment(database) | index | limits
         with open_machine(database, tmp_path / "searching", **index, **limits) as library:
             tool = library.add(docs, name="docs")
@@ -120,14 +126,14 @@ def test_nothing_is_lost_or_half_visible_whatever_is_killed(
                     importer.kill()
                 if victim == "search":
                     search.kill()
-                if "milvus" in victim:
-                    milvus.kill()
+                if "engine" in victim:
+                    engine.kill()
                 if "postgres" in victim:
                     postgres.kill()
                     postgres.start()
-                if "milvus" in victim:
+                if "engine" in victim:
                     time.sleep(chance.uniform(0.0, 1.0))
-                    milvus.start()
+                    engine.start()
                 check_ended(importer, killed="importer" in victim)
                 check_ended(search, killed=victim == "search", ends_well=(0, NOTHING_FOUND_EXIT_CODE))
             searching.finished.set()
@@ -138,7 +144,10 @@ def test_nothing_is_lost_or_half_visible_whatever_is_killed(
             done = corpus.run("import", "-n", "docs", "--mode", "update", *place, **settings)
             assert done.returncode == 0, done.stderr
             assert documents(library, tool) == files
-            assert_in_step(library, index)
+            if kind == "chroma":
+                test_chroma.assert_in_step(library, test_chroma.server_place(engine))
+            else:
+                test_milvus.assert_in_step(library, index)
             findings = library.maintenance.diagnose()
             assert [finding for finding in findings if finding.state == "error"] == []
             with open_library(paths_for_folder(tmp_path / "scratch"), environ={}) as scratch:

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bunko import indexes, stores
-from bunko.embedders import hashing
 from bunko.errors import IndexFailure
 from bunko.indexes.chroma.client import ChromaClient, ChunkRecord, CollectionInfo
 from bunko.indexes.chroma.local import ChromaFiles
 from bunko.indexes.chroma.server import ChromaServer
-from bunko.indexes.options import ChromaOptions, EngineOptions
+from bunko.indexes.options import ChromaOptions
 from bunko.library.library import Library
-from bunko.types import Tool
 from tests.conftest import Opener
-from tests.contracts.documents import prepared
 from tests.scale.engines import Server, chroma_server, require_chroma
 
 pytestmark = pytest.mark.scale
@@ -206,19 +200,6 @@ def command(*arguments: str, tmp_path: Path, **environ: str) -> subprocess.Compl
     )
 
 
-def test_another_process_sees_what_was_imported(docs: Path, open_docs: Opener, place: Place, tmp_path: Path) -> None:
-    fill(docs)
-    with open_docs(**place.environ) as reader:
-        reader.reindex()
-        assert reader.search("京都の寺", mode="semantic").notices == []
-        put(docs, "deer.md", "# Deer\nThe deer of Nara eat crackers")
-        done = command("reindex", "--docs-dir", str(docs), tmp_path=tmp_path, **place.environ)
-        assert done.returncode == 0, done.stderr
-        answer = reader.search("deer eat crackers", mode="semantic", refresh=False)
-        assert (answer.hits[0].uri, answer.notices) == ("deer.md", [])
-        assert_in_step(reader, place)
-
-
 def test_processes_that_sync_at_once_do_no_harm(docs: Path, open_docs: Opener, place: Place, tmp_path: Path) -> None:
     fill(docs, 40)
     with open_docs() as library:
@@ -273,53 +254,6 @@ def test_a_collection_of_another_program_is_left_alone(docs: Path, open_docs: Op
     assert again is not None
     assert (again.metadata, client.count(again)) == ({"made": "by hand"}, 1)
     client.close()
-
-
-def test_vectors_of_another_dimension_get_a_collection_of_their_own(place: Place, tmp_path: Path) -> None:
-    store = stores.build("sqlite", tmp_path / "library.db")
-    tool = store.tools.put(Tool("documents"))
-    options = ChromaOptions(folder=tmp_path / "chroma", url=place.environ.get("CHROMADB_URL", ""))
-    index = indexes.build("chroma", store, tmp_path / "index", EngineOptions(chroma=options))
-    for size in (32, 16):
-        keys = {f"{number}.md": [f"{number} {size}".encode()] for number in range(5)}
-        vectors = {key: hashing.build(size).embed([key.decode()])[0] for [key] in keys.values()}
-        if size == 32:
-            documents = [replace(prepared(uri, uri), vector_keys=key) for uri, key in keys.items()]
-            store.documents.write(tool.id, upsert=documents, vectors=vectors)
-        else:
-            store.vectors.pin(tool.id, "other", vectors)
-            store.vectors.replace(tool.id, keys, tool.built)
-        index.sync(tool.id)
-        assert (index.state(tool.id).rows, index.state(tool.id).is_current) == (5, True)
-        with store.read_transaction():
-            view = index.view([tool.id])
-        for [key] in keys.values():
-            nearest = view.nearest(vectors[key], 1)
-            assert nearest.ranking.scores[0] == pytest.approx(1)
-        assert list(view.notices) == []
-    index.close()
-    store.close()
-
-
-def test_a_library_restored_from_a_backup_is_copied_anew(docs: Path, open_docs: Opener, place: Place) -> None:
-    fill(docs)
-    database, backup = docs / ".rag-index" / "library.db", docs.parent / "backup.db"
-    with open_docs(**place.environ) as library:
-        library.reindex()
-    shutil.copy(database, backup)
-    with open_docs(**place.environ) as library:
-        put(docs, "future.md", "# Future\nsomething that the backup does not know")
-        library.reindex()
-    (docs / "future.md").unlink()
-    for path in database.parent.glob("library.db*"):
-        path.unlink()
-    shutil.copy(backup, database)
-    with open_docs(**place.environ) as library:
-        answer = library.search("京都の寺", mode="semantic", refresh=False)
-        assert "Chroma has another state than the library" in answer.notices[0]
-        put(docs, "other.md", "# Other\nanother history with as many imports")
-        library.reindex()
-        assert_in_step(library, place)
 
 
 def test_a_changed_search_width_applies_at_once_and_a_changed_graph_by_rebuild(

@@ -118,6 +118,12 @@ REFUSALS = {
         "has no disk space left",
     ),
     "a full disk": ("Upsert", write_failure(65535, "write /data: no space left on device"), "has no disk space left"),
+    "a rate limit": ("Upsert", write_failure(8, "request is rejected by RateLimiter"), "rejected by RateLimiter"),
+    "a large message": (
+        "Upsert",
+        refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, "grpc: received message larger than max"),
+        "failed: grpc: received message larger than max",
+    ),
     "a busy server": ("Upsert", refuse(grpc.StatusCode.UNAVAILABLE, "server is overloaded"), "server is overloaded"),
 }
 
@@ -238,21 +244,6 @@ def test_threads_that_wait_for_one_connection_do_not_try_one_after_the_other(
     assert len(failures) == 8
     assert all("is away" in message for message in failures)
     assert len(attempts) < 8
-
-
-def test_a_collection_with_another_dimension_is_left_alone(notes: Path, open_docs: Opener, server: Server) -> None:
-    url = f"http://127.0.0.1:{server.port}"
-    with open_docs() as library:
-        library.reindex()
-        name = f"bunko_{library.store.id[:12]}_256"
-    milvus = MilvusServer(MilvusOptions(uri=url, timeout=60.0))
-    milvus.create(name, 8)
-    with open_docs(**settings_of(url)) as library:
-        check_failure(library, f"The collection '{name}'", "was made by something else")
-        assert library.search("京都の寺", refresh=False).hits
-    assert milvus.describe(name) is not None
-    milvus.drop(name)
-    milvus.close()
 
 
 def test_a_full_disk_under_a_file_is_one_sentence_and_mended_later(

@@ -28,7 +28,7 @@ def file(tmp_path_factory: pytest.TempPathFactory, vectors: np.ndarray[tuple[int
     path = tmp_path_factory.mktemp("milvus") / "milvus.db"
     server = MilvusServer(MilvusOptions(uri=str(path)))
     server.create("rows", DIMENSION)
-    empty = {"tool": 1, "document_id": 1, "generation": 1, "length": 1, "path": "", "date": 0, "tags": [], "note": ""}
+    empty = {"tool": 1, "document_id": 1, "path": "", "date": 0, "tags": [], "card": "", "more": []}
     for start in range(0, ROWS, 2000):
         rows = [
             empty | {"id": start + position + 1, "dense": vector, "sparse": {1: 1.0}}

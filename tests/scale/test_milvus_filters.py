@@ -184,31 +184,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Too
     store.close()
 
 
-def test_among_many_chunks_the_best_are_those_of_the_embedded_index(
-    large: tuple[Store, Tool, EngineOptions, Path],
-) -> None:
-    store, tool, options, folder = large
-    index = indexes.build("milvus", store, None, options)
-    embedded = indexes.build("embedded", store, folder / "index")
-    index.sync(tool.id)
-    embedded.sync(tool.id)
-    filters = (Filter(), Filter(path="part1/*"), Filter(tags=("tag2",)), Filter(path="part2/*", tags=("tag1",)))
-    full_pages = 0
-    with store.read_transaction():
-        views = [built.view([tool.id]) for built in (index, embedded)]
-        for query in ("word3 word17", "京都の寺 word5", "the sorry dog", "鹿", "word8 word9 word10 サーバー"):
-            for where in filters:
-                request = RankRequest(query, row_count=10, where=where)
-                found, expected = (
-                    find_hits(store, view, {tool.id: "documents"}, hashing.build(64), request) for view in views
-                )
-                scores = [[round(hit.score, 4) for hit in hits] for hits in (found, expected)]
-                assert scores[0] == pytest.approx(scores[1], abs=1.01e-4), (query, where)
-                full_pages += len(found) == 10
-    assert full_pages >= 15
-    index.close()
-
-
 def test_a_large_filter_is_an_expression_over_paths_and_tags(large: tuple[Store, Tool, EngineOptions, Path]) -> None:
     store, tool, options, _ = large
     where = Filter(path="part1/**", tags=("tag1",))
@@ -222,6 +197,6 @@ def test_a_large_filter_is_an_expression_over_paths_and_tags(large: tuple[Store,
     index.close()
     server = MilvusServer(options.milvus)
     selected = set(store.documents.select(tool.id, where))
-    rows = server.query(f"bunko_{store.id[:12]}_64", expression, ["document_id"])
+    rows = server.query(f"bunko_{store.id[:12]}_cards_64", expression, ["document_id"])
     assert {row["document_id"] for row in rows} == selected
     server.close()

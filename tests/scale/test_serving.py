@@ -1,4 +1,4 @@
-"""Servers over the engines of a team: they say when one is away, and clients get no errors during an import."""
+"""Servers over the engines of a team: they say when one is away, and answers stay right whatever is killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.mcp.test_endpoints import read_metrics
 from tests.scale.engines import chroma_server
 from tests.scale.postgres_server import PostgresServer, environment
 from tests.slow import corpus
-from tests.slow.test_load import assert_no_errors, run_load
+from tests.slow.test_load import assert_right, run_load
 
 pytestmark = pytest.mark.scale
 
@@ -69,6 +69,8 @@ def test_an_index_that_is_behind_the_library_shows_by_how_much(docs: Path, tmp_p
                 assert samples["bunko_index_pending_documents"] == 0
 
 
-def test_clients_of_a_shared_library_get_no_errors_while_another_machine_imports(postgres: PostgresServer) -> None:
-    settings = environment(postgres.new_library())
-    assert_no_errors(run_load(*(word for name, value in settings.items() for word in ("--set", f"{name}={value}"))))
+def test_answers_stay_right_while_workers_are_killed_and_the_database_restarts() -> None:
+    measured = run_load("--seconds", "10", "--postgres", "--disturb")
+    assert_right(measured)
+    assert measured["outages"]["its worker was killed"]["count"] >= 1
+    assert measured["outages"]["the database was away"]["count"] == 1

@@ -1,9 +1,10 @@
 """Follow a store from outside the library: find what a copy of a tool lacks, and stamp the copy.
 
-A copy carries its id, the generation that it has caught up with and a nonce. Before a copy is changed, the library
-notes the nonce that the copy has and the one that it will get. So a crash at any point leaves a copy with a known
-nonce, from whose generation the changes are replayed; a copy with another nonce belongs to another history of the
-library, such as one that was restored from a backup, and is filled from scratch.
+A copy carries its id, the generation that it has caught up with and a nonce. The library notes which nonces the copy
+has or is about to get, and up to which document everything was written to it: a document that is written or replaced
+gets an id above all earlier ones. So whatever a crash interrupts goes on from there. A copy with another nonce belongs
+to another history of the library, such as one that was restored from a backup, and is filled from scratch: like any
+change, from generation 0 on.
 
 There may be several copies of a tool, such as one on each machine. A copy that is filled from scratch gets a new id,
 so that each has its own notes, under all addresses of a server.
@@ -20,7 +21,7 @@ from typing import NamedTuple, TypeVar
 from bunko.errors import IndexFailure
 from bunko.protocols import Store
 from bunko.runtime.failpoints import reach_failpoint
-from bunko.types.records import ChunkRow, StoredChunk
+from bunko.types.records import ChunkRow, IndexNote, StoredChunk
 
 T = TypeVar("T")
 
@@ -28,14 +29,28 @@ T = TypeVar("T")
 _OLD_GENERATIONS = 100
 # Documents whose chunks are in memory at a time, and chunks that are read at once.
 _DOCUMENT_BATCH, _READ_BATCH = 50, 200
+# What a crash may lose, as a share of all that is to be written, and in documents where these are few.
+_PARTS, MIN_PART = 100, 10
+COPY_STEP = "Copying chunks"
 
 
 class Stamp(NamedTuple):
     """What a copy of a tool says about itself."""
 
-    generation: int
+    generation: int  # 0: it is being filled
     copy: str  # its id
     nonce: str
+
+
+class _Note(NamedTuple):
+    """What the library says about a copy."""
+
+    began: int  # the generation from which on it is filled: earlier removals do not concern it
+    document: int  # up to this one, it has all
+    nonces: list[str]
+
+    def __str__(self) -> str:
+        return " ".join(map(str, (self.began, self.document, *self.nonces)))
 
 
 class Replay(NamedTuple):
@@ -46,6 +61,7 @@ class Replay(NamedTuple):
     removed: Sequence[int]  # document ids
     written: Sequence[int]
     redated: Sequence[int] = ()  # their dates changed, and nothing else
+    document: int = 0  # those up to this one were written before
 
     @property
     def pending(self) -> int:
@@ -54,7 +70,15 @@ class Replay(NamedTuple):
 
     def is_worthwhile(self, stamp: Stamp) -> bool:
         """Return whether a copy lacks documents, or has a stamp so old that the store may soon forget removals."""
-        return bool(self.pending) or self.generation - stamp.generation >= _OLD_GENERATIONS
+        return bool(self.pending) or not stamp.generation or self.generation - stamp.generation >= _OLD_GENERATIONS
+
+    def has_same_ids(self) -> bool:
+        """Return whether documents were embedded again: all their chunks change, under the ids that they have."""
+        return not set(self.removed).isdisjoint(self.written)
+
+    def parts(self) -> Iterator[Sequence[int]]:
+        """Yield the documents to write in parts after each of which a copy says how far it has come."""
+        return batches(self.written, max(MIN_PART, len(self.written) // _PARTS))
 
 
 class Follower:
@@ -71,25 +95,50 @@ class Follower:
         with self._store.read_transaction():
             generation, changes = self._store.generation(), self._store.changes
             if stamp is not None and stamp.generation <= generation:
-                is_known = stamp.nonce in changes.index_note(tool_id, self._note_name(stamp)).split()
-                removed = changes.removed_since(tool_id, stamp.generation) if is_known else None
+                note = self._read_note(tool_id, stamp)
+                since = max(note.began, stamp.generation)
+                removed = changes.removed_since(tool_id, since) if stamp.nonce in note.nonces else None
                 if removed is not None:
-                    written = changes.documents_since(tool_id, stamp.generation)
-                    redated = changes.redated_since(tool_id, stamp.generation) if self._with_dates else []
-                    return Replay(generation, False, removed, written, sorted(set(redated).difference(written)))
+                    written, with_same_id = changes.documents_since(tool_id, stamp.generation), set(removed)
+                    written = [number for number in written if number > note.document or number in with_same_id]
+                    redated = changes.redated_since(tool_id, since) if self._with_dates else []
+                    redated = sorted(set(redated).difference(written))
+                    return Replay(generation, False, removed, written, redated, note.document)
             return Replay(generation, True, (), changes.documents_since(tool_id, 0))
 
     def announce_copy(self, tool_id: int) -> Stamp:
         """Note in the library that a copy is about to be filled from scratch, and return its first stamp."""
         stamp = Stamp(0, secrets.token_hex(8), secrets.token_hex(8))
-        self._note(tool_id, stamp, stamp.nonce)
+        self._announce(tool_id, stamp, _Note(self._store.generation(), 0, [stamp.nonce]))
         return stamp
 
-    def announce_change(self, tool_id: int, stamp: Stamp, generation: int) -> Stamp:
-        """Note in the library that a copy is about to change, and return the stamp that it will have."""
-        nonce = secrets.token_hex(8)
-        self._note(tool_id, stamp, f"{stamp.nonce} {nonce}")
-        return Stamp(generation, stamp.copy, nonce)
+    def announce_change(self, tool_id: int, stamp: Stamp) -> Stamp:
+        """Note in the library that a copy is about to change, and return the stamp that it gets before the first."""
+        note, nonce = self._read_note(tool_id, stamp), secrets.token_hex(8)
+        if stamp.nonce not in note.nonces:
+            raise self.other_process()
+        self._announce(tool_id, stamp, note._replace(nonces=[stamp.nonce, nonce]))
+        return stamp._replace(nonce=nonce)
+
+    def progress(self, tool_id: int, stamp: Stamp, document_id: int) -> IndexNote:
+        """Return the note that a copy has all documents up to one, which replaces the present note."""
+        note = self._read_note(tool_id, stamp)
+        if note.nonces[-1:] != [stamp.nonce]:
+            raise self.other_process()
+        return IndexNote(self._note_name(stamp), str(note), str(note._replace(document=document_id)))
+
+    def note_progress(self, tool_id: int, stamp: Stamp, document_id: int) -> None:
+        """Note that a copy has all documents up to one."""
+        note = self.progress(tool_id, stamp, document_id)
+        self._store.changes.set_index_note(tool_id, note.name, note.new)
+        reach_failpoint("index.counted")
+
+    def other_process(self) -> IndexFailure:
+        """Return the failure of a copy that another process has begun to change."""
+        return IndexFailure(
+            f"Another process is copying the same tool to {self._engine.title()}",
+            hint="Wait for it, then run: bunko index sync.",
+        )
 
     def forget_copy(self, tool_id: int, stamp: Stamp) -> None:
         """Delete what the library has noted about a copy that no longer exists."""
@@ -110,9 +159,14 @@ class Follower:
             if chunks:
                 yield chunks, rows
 
-    def _note(self, tool_id: int, stamp: Stamp, nonces: str) -> None:
-        self._store.changes.set_index_note(tool_id, self._note_name(stamp), nonces)
+    def _announce(self, tool_id: int, stamp: Stamp, note: _Note) -> None:
+        self._store.changes.set_index_note(tool_id, self._note_name(stamp), str(note))
         reach_failpoint("index.announced")
+
+    def _read_note(self, tool_id: int, stamp: Stamp) -> _Note:
+        """Return the note about a copy, without nonces if there is none, or one that an older bunko wrote."""
+        words = self._store.changes.index_note(tool_id, self._note_name(stamp)).split()
+        return _Note(int(words[0]), int(words[1]), words[2:]) if len(words) > 2 else _Note(0, 0, [])
 
     def _note_name(self, stamp: Stamp) -> str:
         return f"{self._engine} {stamp.copy}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.types.records import (
     IndexState,
     NearestRows,
@@ -108,9 +109,10 @@ class Index(Protocol):
         The vectors of the tools `without_vectors`, which come from another embedder, are left out.
         """
 
-    def sync(self, tool_id: int) -> IndexView:
+    def sync(self, tool_id: int, observer: Observer = NO_OBSERVER) -> IndexView:
         """Bring a tool up to date with the store, save what the index keeps of it, and return its state.
 
+        If it is interrupted, the next one goes on. What copies chunks elsewhere reports its steps to the observer.
         Call it while no other process can change the tool, as with the lock of an import.
         """
 

@@ -13,16 +13,13 @@ from bunko.types.build_info import BuildInfo
 from bunko.types.records import (
     NO_FILTER,
     ChunkRow,
-    ChunkSentences,
-    ChunkTerms,
-    ChunkText,
-    ChunkVector,
     DatedDocument,
     DocumentSummary,
     DomainRule,
     EmbeddingUsage,
     FailedDocument,
     Filter,
+    IndexNote,
     ListedDocument,
     LoggedSearch,
     OutboxEntry,
@@ -143,17 +140,8 @@ class ChangeStore(Protocol):
     def chunks_of(self, document_ids: Sequence[int]) -> Iterator[StoredChunk]:
         """Yield the chunks of documents, in the order they were written; a document that was removed has none."""
 
-    def chunk_terms(self, ids: Sequence[int]) -> Iterator[ChunkTerms]:
-        """Yield the terms of the chunks with these ids that still exist, in any order."""
-
-    def chunk_vectors(self, ids: Sequence[int]) -> Iterator[ChunkVector]:
-        """Yield the vectors of the chunks with these ids that still exist, in any order."""
-
-    def chunk_sentences(self, ids: Sequence[int]) -> Iterator[ChunkSentences]:
-        """Yield the subwords of the chunks with these ids that still exist, or else their texts, in any order."""
-
-    def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
-        """Yield the texts of the chunks with these ids that still exist, in any order."""
+    def chunk_sentences(self, ids: Sequence[int]) -> dict[int, SentenceSubwords | str | None]:
+        """Return the subwords of those of the chunks that still exist, or else their texts; None without a vector."""
 
     def chunk_ids(self, tool_id: int) -> list[int]:
         """Return the ids of all chunks of a tool."""
@@ -202,11 +190,11 @@ class IndexStatisticsStore(Protocol):
         """Store the statistics of a copy in place of earlier ones, and delete those of abandoned copies, atomically."""
 
     def update(
-        self, tool_id: int, copy: str, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], *, since: int
+        self, tool_id: int, copy: str, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], note: IndexNote
     ) -> bool:
-        """Replace the statistics of a copy and add changes to its frequencies, atomically.
+        """Replace the statistics of a copy and the note about it, and add changes to its frequencies, atomically.
 
-        If the stored statistics are not of the generation `since`, nothing is stored and the result is False.
+        If the library has another note than the old one, nothing is stored and the result is False.
         """
 
     def clear(self, tool_id: int, copy: str) -> None:

@@ -74,47 +74,6 @@ class StoredChunk:
     sentences: SentenceSubwords | None = None  # of its text in context, if its embedder splits it
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkTerms:
-    """A chunk with its distinct terms and how often each occurs."""
-
-    chunk_id: int
-    document_id: int
-    tiebreak_order: int
-    term_keys: npt.NDArray[np.uint64]
-    term_counts: npt.NDArray[np.uint16]
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkText:
-    """A chunk with its text, title and headings included."""
-
-    chunk_id: int
-    document_id: int
-    tiebreak_order: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkVector:
-    """A chunk with its vector, None if it has none."""
-
-    chunk_id: int
-    document_id: int
-    tiebreak_order: int
-    vector: npt.NDArray[np.float32] | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkSentences:
-    """A chunk with the subwords of its sentences, or its text if only that is known; None without a vector."""
-
-    chunk_id: int
-    document_id: int
-    tiebreak_order: int
-    sentences: SentenceSubwords | str | None
-
-
 class SentenceMatch(NamedTuple):
     """The sentence of a chunk that is nearest to a query: its cosine and its position among the chunk's sentences."""
 
@@ -196,6 +155,14 @@ class Totals:
 
 # A store may forget what was removed so long ago, so that an index that was not updated since is built again.
 MAX_GENERATIONS_BEHIND = 1000
+
+
+class IndexNote(NamedTuple):
+    """A note of an index about its copy of a tool, and the one that replaces it."""
+
+    name: str
+    old: str
+    new: str
 
 
 @dataclass(frozen=True, slots=True)

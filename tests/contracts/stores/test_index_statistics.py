@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 
 from bunko.protocols import Store
 from bunko.types import Tool
-from bunko.types.records import ToolStatistics
-from tests.contracts.documents import prepared
+from bunko.types.records import IndexNote, ToolStatistics
 
 
 @pytest.fixture
@@ -26,7 +22,10 @@ def test_statistics_are_replaced_updated_and_cleared(store: Store, tool: Tool) -
     assert store.index_statistics.get(tool.id, "copy") == first
     assert store.index_statistics.frequencies(tool.id, "copy", [1, 5, 2**32 - 1]) == {1: 4, 2**32 - 1: 9}
     second = ToolStatistics(5, 11, 190)
-    assert store.index_statistics.update(tool.id, "copy", second, [(1, -4), (5, 2)], since=3)
+    store.changes.set_index_note(tool.id, "milvus copy", "first")
+    note = IndexNote("milvus copy", "first", "second")
+    assert store.index_statistics.update(tool.id, "copy", second, [(1, -4), (5, 2)], note)
+    assert store.changes.index_note(tool.id, "milvus copy") == "second"
     assert store.index_statistics.get(tool.id, "copy") == second
     counts = store.index_statistics.frequencies(tool.id, "copy", [1, 5, 2**32 - 1])
     assert {key: count for key, count in counts.items() if count} == {5: 2, 2**32 - 1: 9}
@@ -39,10 +38,13 @@ def test_statistics_are_replaced_updated_and_cleared(store: Store, tool: Tool) -
     )
 
 
-def test_an_update_from_another_generation_changes_nothing(store: Store, tool: Tool) -> None:
-    assert not store.index_statistics.update(tool.id, "copy", ToolStatistics(5, 1, 1), [(1, 1)], since=0)
+def test_an_update_by_another_note_changes_nothing(store: Store, tool: Tool) -> None:
+    note = IndexNote("milvus copy", "old", "new")
+    assert not store.index_statistics.update(tool.id, "copy", ToolStatistics(5, 1, 1), [(1, 1)], note)
     store.index_statistics.replace(tool.id, "copy", ToolStatistics(4, 1, 1), [(1, 1)])
-    assert not store.index_statistics.update(tool.id, "copy", ToolStatistics(5, 2, 2), [(1, 1)], since=3)
+    store.changes.set_index_note(tool.id, "milvus copy", "of another process")
+    assert not store.index_statistics.update(tool.id, "copy", ToolStatistics(5, 2, 2), [(1, 1)], note)
+    assert store.changes.index_note(tool.id, "milvus copy") == "of another process"
     assert store.index_statistics.get(tool.id, "copy") == ToolStatistics(4, 1, 1)
     assert store.index_statistics.frequencies(tool.id, "copy", [1]) == {1: 1}
 
@@ -62,29 +64,6 @@ def test_each_tool_has_its_own_and_takes_them_along_when_it_is_deleted(store: St
     assert store.index_statistics.get(tool.id, "copy") is None
     assert store.index_statistics.frequencies(tool.id, "copy", [1]) == {}
     assert store.index_statistics.frequencies(other.id, "copy", [1]) == {1: other.id}
-
-
-def test_terms_vectors_and_texts_of_chunks_are_found_by_their_ids(store: Store, tool: Tool) -> None:
-    with_vector = replace(prepared("c.md", "five five"), vector_keys=[b"key"])
-    documents = [prepared("a.md", "one", "two words", "three"), prepared("b.md", "four"), with_vector]
-    store.documents.write(tool.id, upsert=documents, vectors={b"key": np.ones(4, np.float32)})
-    chunks = {chunk.chunk_id: chunk for chunk in store.changes.chunks_since(tool.id, 0)}
-    wanted = [*chunks][::2]
-    asked = [*wanted, 10**9]
-    terms = {chunk.chunk_id: chunk for chunk in store.changes.chunk_terms(asked)}
-    vectors = {chunk.chunk_id: chunk for chunk in store.changes.chunk_vectors(asked)}
-    texts = {chunk.chunk_id: chunk for chunk in store.changes.chunk_texts(asked)}
-    assert terms.keys() == vectors.keys() == texts.keys() == set(wanted)
-    for chunk_id in wanted:
-        whole, vector = chunks[chunk_id], vectors[chunk_id].vector
-        place = (whole.document_id, whole.tiebreak_order)
-        for part in (terms[chunk_id], vectors[chunk_id], texts[chunk_id]):
-            assert (part.document_id, part.tiebreak_order) == place
-        assert texts[chunk_id].text == whole.text
-        assert terms[chunk_id].term_keys.tolist() == whole.term_keys.tolist()
-        assert terms[chunk_id].term_counts.tolist() == whole.term_counts.tolist()
-        assert (None if vector is None else vector.tolist()) == ([1.0] * 4 if whole.vector is not None else None)
-    assert [vectors[chunk_id].vector is None for chunk_id in wanted] == [True, True, False]
 
 
 def test_each_copy_has_statistics_of_its_own_and_abandoned_ones_are_deleted(store: Store, tool: Tool) -> None:

@@ -94,7 +94,7 @@ def test_the_subwords_of_sentences_are_kept_with_the_vector_of_their_text(store:
     subwords = pack_sentences([np.array([1, 2, 47_999], np.int32)], np.ones(1, np.float32))
     store.documents.write(tool.id, upsert=[prepared("none.md", "x")])
     [bare] = store.changes.chunks_since(tool.id, 0)
-    assert [chunk.sentences for chunk in store.changes.chunk_sentences([bare.chunk_id])] == [None]
+    assert store.changes.chunk_sentences([bare.chunk_id, 10**9]) == {bare.chunk_id: None}
     store.documents.write(tool.id, remove=["none.md"])
     document = replace(prepared("a.md", "x", "y"), vector_keys=[b"1", b"2"])
     vectors = {b"1": vector(1), b"2": vector(2)}
@@ -104,8 +104,7 @@ def test_the_subwords_of_sentences_are_kept_with_the_vector_of_their_text(store:
     assert with_sentences.sentences.tolist() == subwords.tolist()
     assert without.sentences is None
     ids = [with_sentences.chunk_id, without.chunk_id]
-    found = {chunk.chunk_id: chunk.sentences for chunk in store.changes.chunk_sentences(ids)}
-    with_subwords, text = map(found.get, ids)
+    with_subwords, text = map(store.changes.chunk_sentences(ids).get, ids)
     assert isinstance(with_subwords, np.ndarray)
     assert with_subwords.tolist() == subwords.tolist()
     assert text == "title of a.md\ny"  # as it was embedded before subwords were kept

@@ -24,9 +24,10 @@ from bunko.indexes.chroma.view import ChromaView, LocalMoments
 from bunko.indexes.embedded.index import EmbeddedIndex
 from bunko.indexes.moments import Moments
 from bunko.indexes.options import ChromaOptions, EngineOptions
-from bunko.indexes.replica import EnginePause, Follower, Replay, Stamp, batches
+from bunko.indexes.replica import COPY_STEP, EnginePause, Follower, Replay, Stamp, batches
 from bunko.protocols import Store
 from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import timer
 from bunko.types.records import IndexState
 
@@ -66,7 +67,7 @@ class ChromaIndex:
             "max_neighbors": options.links,
         }
         self._follower = Follower(store, "chroma")
-        self._writer = CollectionWriter(store.id, self._follower, client, self._hnsw)
+        self._writer = CollectionWriter(store, self._follower, client, self._hnsw)
         self._checked: dict[int, _Checked] = {}
         self._pause = EnginePause()
         self.location = client.location
@@ -92,7 +93,7 @@ class ChromaIndex:
 
         return ChromaView(segments, find_nearest, moments, notices)
 
-    def sync(self, tool_id: int) -> ChromaView:
+    def sync(self, tool_id: int, observer: Observer = NO_OBSERVER) -> ChromaView:
         """Bring the segments and the collection of a tool up to date; a failure of Chroma is a notice of the view."""
         self._segments.sync(tool_id)
         with self._store.read_transaction():
@@ -100,7 +101,7 @@ class ChromaIndex:
         notices = []
         try:
             with self._pause.syncing(tool_id):
-                self._update(tool_id)
+                self._update(tool_id, observer)
                 notices += self._difference_notices(tool_id)
         except IndexFailure as failure:
             notices.append(f"The vectors were not copied to Chroma: {failure.message}. {failure.hint}".rstrip())
@@ -185,8 +186,8 @@ class ChromaIndex:
         """Close connections and files."""
         self._client.close()
 
-    def _update(self, tool_id: int) -> None:
-        collection = self._writer.update(self._name(tool_id), tool_id)
+    def _update(self, tool_id: int, observer: Observer = NO_OBSERVER) -> None:
+        collection = self._writer.update(self._name(tool_id), tool_id, observer)
         self._checked[tool_id] = _Checked(collection.stamp.generation, collection)
 
     def _find_nearest(
@@ -275,35 +276,34 @@ _RECORD_BATCH, _ID_BATCH = 250, 500
 class CollectionWriter:
     """Writes the vectors of tools from the store to their collections; nothing is computed again."""
 
-    def __init__(self, library_id: str, follower: Follower, client: ChromaClient, hnsw: Mapping[str, Any]) -> None:
-        self._library_id, self._follower, self._client, self._hnsw = library_id, follower, client, hnsw
+    def __init__(self, store: Store, follower: Follower, client: ChromaClient, hnsw: Mapping[str, Any]) -> None:
+        self._store, self._follower, self._client, self._hnsw = store, follower, client, hnsw
 
     def check_owner(self, collection: CollectionInfo) -> None:
         """Raise an error if a collection was not made for this library; it is never changed then."""
-        if not collection.belongs_to(self._library_id):
+        if not collection.belongs_to(self._store.id):
             maker = "another bunko library" if LIBRARY_KEY in collection.metadata else "another program"
             raise IndexFailure(
                 f"The collection {collection.name!r} in Chroma at {self._client.location} was made by {maker}",
                 hint="Choose another name with chromadb.collection_name, or delete the collection.",
             )
 
-    def update(self, name: str, tool_id: int) -> CollectionInfo:
-        """Replay the changes since a collection was stamped, or fill it from scratch; return it."""
+    def update(self, name: str, tool_id: int, observer: Observer) -> CollectionInfo:
+        """Replay the changes since a collection was stamped, or all into a new one; return it."""
         collection = self._client.find(name)
         if collection is not None:
             self.check_owner(collection)
-        replay = self._follower.plan_replay(tool_id, collection.stamp if collection else None)
-        if collection is None or replay.from_scratch:
-            return self._fill(name, tool_id, collection)
-        if collection.hnsw.get("ef_search") != self._hnsw["ef_search"]:
-            self._client.set_search_ef(collection, self._hnsw["ef_search"])
-        try:
-            self._client.check_files(collection)
-            is_current = not replay.is_worthwhile(collection.stamp) or self._apply(collection, tool_id, replay)
-        except DamagedFiles:
-            is_current = False
-        if not is_current:  # or the vectors have another dimension now
-            return self._fill(name, tool_id, collection)
+        if collection is None or not self._replay(collection, tool_id, observer):
+            if collection is not None:
+                self.drop(tool_id, collection)
+            stamp = self._follower.announce_copy(tool_id)
+            collection = self._client.create(name, self._metadata(tool_id, stamp), self._hnsw)
+            reach_failpoint("index.created")
+            if not self._replay(collection, tool_id, observer):
+                raise IndexFailure(
+                    f"The tool has vectors of several dimensions, which the collection {name!r} cannot hold",
+                    hint="Compute them again: bunko reembed.",
+                )
         return self._client.find(name) or collection
 
     def drop(self, tool_id: int, collection: CollectionInfo) -> None:
@@ -311,48 +311,52 @@ class CollectionWriter:
         self._client.drop(collection.name)
         self._follower.forget_copy(tool_id, collection.stamp)
 
-    def _fill(self, name: str, tool_id: int, old: CollectionInfo | None) -> CollectionInfo:
-        """Make a new collection with all vectors of a tool."""
-        if old is not None:
-            self.drop(tool_id, old)
-        replay = self._follower.plan_replay(tool_id, None)
-        stamp = self._follower.announce_copy(tool_id)
-        collection = self._client.create(name, self._metadata(tool_id, stamp), self._hnsw)
-        reach_failpoint("index.created")
-        if not self._apply(collection, tool_id, replay):
-            raise IndexFailure(
-                f"The tool has vectors of several dimensions, which the collection {name!r} cannot hold",
-                hint="Compute them again: bunko reembed.",
-            )
-        return self._client.find(name) or collection
-
-    def _apply(self, collection: CollectionInfo, tool_id: int, replay: Replay) -> bool:
-        """Remove and write documents, then stamp the collection; return False if a vector does not fit into it."""
-        stamp = self._follower.announce_change(tool_id, collection.stamp, replay.generation)
-        with self._client.writing(collection):
-            if not self._write_changes(collection, replay):
-                return False
-        self._client.stamp(collection, self._metadata(tool_id, stamp))
+    def _replay(self, collection: CollectionInfo, tool_id: int, observer: Observer) -> bool:
+        """Apply changes to a collection; return False if it must be filled from scratch."""
+        replay = self._follower.plan_replay(tool_id, collection.stamp)
+        if replay.from_scratch or replay.has_same_ids():
+            return False
+        if collection.hnsw.get("ef_search") != self._hnsw["ef_search"]:
+            self._client.set_search_ef(collection, self._hnsw["ef_search"])
+        try:
+            self._client.check_files(collection)
+            if not replay.is_worthwhile(collection.stamp):
+                return True
+            stamp = self._follower.announce_change(tool_id, collection.stamp)
+            # Before any record: a library that was restored from before does not know it.
+            self._client.stamp(collection, self._metadata(tool_id, stamp))
+            with self._client.writing(collection):
+                if not self._write_changes(collection, tool_id, stamp, replay, observer):
+                    return False
+        except DamagedFiles:
+            return False
+        self._client.stamp(collection, self._metadata(tool_id, stamp._replace(generation=replay.generation)))
         reach_failpoint("index.stamped")
         return True
 
-    def _write_changes(self, collection: CollectionInfo, replay: Replay) -> bool:
+    def _write_changes(
+        self, collection: CollectionInfo, tool_id: int, stamp: Stamp, replay: Replay, observer: Observer
+    ) -> bool:
+        """Remove and write documents; return False if a vector does not fit into the collection."""
         for document_ids in batches(replay.removed, _ID_BATCH):
             self._client.delete_documents(collection, document_ids)
         reach_failpoint("index.removed")
-        dimension = collection.dimension
-        for records in self._records(replay.written):
-            dimension = dimension or len(records[0].vector)
-            if any(len(record.vector) != dimension for record in records):
-                return False
-            with timer("chromadb_write", _index_log, indent=1):
-                self._client.upsert(collection, records)
-            reach_failpoint("index.written")
+        dimension, total = collection.dimension, self._store.stats.totals(tool_id).vectors
+        for document_ids in replay.parts():
+            for records in self._records(document_ids):
+                dimension = dimension or len(records[0].vector)
+                if any(len(record.vector) != dimension for record in records):
+                    return False
+                with timer("chromadb_write", _index_log, indent=1):
+                    self._client.upsert(collection, records)
+                reach_failpoint("index.written")
+            self._follower.note_progress(tool_id, stamp, document_ids[-1])
+            observer.on_step(COPY_STEP, min(self._client.count(collection), total), total)
         return True
 
     def _metadata(self, tool_id: int, stamp: Stamp) -> dict[str, Any]:
         return {
-            LIBRARY_KEY: self._library_id,
+            LIBRARY_KEY: self._store.id,
             TOOL_KEY: tool_id,
             GENERATION_KEY: stamp.generation,
             COPY_KEY: stamp.copy,

@@ -10,6 +10,7 @@ from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.indexes.embedded.view import EmbeddedView
 from bunko.indexes.options import EngineOptions
 from bunko.protocols import Store
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.types.records import IndexState
 
 
@@ -45,7 +46,7 @@ class EmbeddedIndex:
         self._last_view = parts, view
         return view
 
-    def sync(self, tool_id: int) -> EmbeddedView:
+    def sync(self, tool_id: int, observer: Observer = NO_OBSERVER) -> EmbeddedView:
         """Bring a tool up to date with the store, write its file if that lacks enough rows, and return its state."""
         index = self._index_of(tool_id)
         with self._store.read_transaction():

@@ -141,8 +141,8 @@ class EmbeddedView(Snapshot):
                     elif segment.vectors[position].any():
                         old[segment.chunk_ids.item(position)] = place
         if old and self._store is not None:
-            for chunk in self._store.changes.chunk_sentences(list(old)):
-                found[old[chunk.chunk_id]] = chunk.sentences
+            for chunk_id, sentences in self._store.changes.chunk_sentences(list(old)).items():
+                found[old[chunk_id]] = sentences
         return found
 
     def _values(self, columns: Sequence[npt.NDArray[Any]], rows: Sequence[int]) -> list[int]:

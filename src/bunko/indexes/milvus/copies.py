@@ -1,7 +1,8 @@
 """Keep the copies of tools in collections of Milvus, one for each dimension of vectors.
 
-A collection belongs to one library: its row 0 has the id of the library. The copy of a tool has a row with its negative
-id, which holds the stamp of the copy. All other rows are chunks, under their ids in the library.
+A collection belongs to one library: its row 0 has the id of the library, and the length of a chunk by which the weights
+of all words were computed. The copy of a tool has a row with its negative id, which holds the stamp of the copy. All
+other rows are chunks, under their ids in the library.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 from bunko.errors import IndexFailure
 from bunko.indexes.milvus import dimensions
+from bunko.indexes.milvus.dimensions import FILLER_DIMENSION
 from bunko.indexes.milvus.server import SCALAR_FIELDS, MilvusServer
 from bunko.indexes.replica import Stamp
 from bunko.protocols import Store
@@ -22,6 +24,7 @@ from bunko.text import ngrams
 # With other dimensions or n-grams in its rows, a copy is made again.
 _ROW_FORMAT = f"{dimensions.VERSION}.{ngrams.VERSION}"
 _LOCK_SECONDS = 60.0
+_USUAL_LENGTH = 100.0  # of a chunk, in words
 _NOT_ALLOWED = re.compile(r"[^0-9A-Za-z_]")
 
 
@@ -30,6 +33,7 @@ class ToolCopy(NamedTuple):
 
     dimension: int  # of its vectors, 0 if it has none
     collection: str
+    average_length: float  # by which words are weighed
     stamp: Stamp
 
 
@@ -39,7 +43,7 @@ class ToolCopies:
     def __init__(self, server: MilvusServer, store: Store, collection_name: str) -> None:
         self._server, self._store, self._library_id = server, store, store.id
         self._prefix = f"{_NOT_ALLOWED.sub('_', collection_name)}_{store.id[:12]}_"
-        self._checked: set[str] = set()  # collections that are known to be ours
+        self._average_lengths: dict[str, float] = {}  # of the collections that are known to be ours
 
     def find(self, tool_id: int) -> ToolCopy | None:
         """Return the copy of a tool; raise an error if a collection with a name of ours is not ours."""
@@ -47,19 +51,25 @@ class ToolCopies:
             for note in self._read_notes(name, dimension, tool_id):
                 generation, copy, nonce, row_format = (*note.split(), "", "", "", "")[:4]
                 if generation.isdigit() and row_format == _ROW_FORMAT:
-                    return ToolCopy(dimension, name, Stamp(int(generation), copy, nonce))
+                    average_length = self._average_lengths[name]
+                    return ToolCopy(dimension, name, average_length, Stamp(int(generation), copy, nonce))
         return None
 
-    def create(self, tool_id: int, dimension: int, stamp: Stamp) -> ToolCopy:
-        """Start the copy of a tool, in a collection that is created if there is none; return it."""
-        name = f"{self._prefix}{dimension}"
+    def create(self, tool_id: int, dimension: int, stamp: Stamp, average_length: float) -> ToolCopy:
+        """Start the copy of a tool, in a collection that is created if there is none; return it.
+
+        All collections weigh words by the average length of the tool that was copied first, so that the weights of all
+        tools can be compared.
+        """
+        name = f"{self._prefix}cards_{dimension}"
         with self._lock():
+            self._drop_old_collections()
             if not self._is_checked(name, dimension):
                 self._server.create(name, dimension)
                 reach_failpoint("index.collection")
-                self._server.upsert(name, [self._note_row(0, self._library_id, dimension)])
-                self._checked.add(name)
-            copy = ToolCopy(dimension, name, stamp)
+                average_length = next(iter(self._average_lengths.values()), average_length)
+                self._write_owner(name, dimension, average_length)
+            copy = ToolCopy(dimension, name, self._average_lengths[name], stamp)
             self.write_stamp(tool_id, copy)
         return copy
 
@@ -78,7 +88,7 @@ class ToolCopies:
                 self._server.delete(name, f"tool == {tool_id}")
                 if not self._server.count(name, "id != 0"):
                     self._server.drop(name)
-                    self._checked.discard(name)
+                    self._average_lengths.pop(name, None)
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -98,26 +108,33 @@ class ToolCopies:
         """Return whether there is a collection of this name; raise an error if it is not ours."""
         description = self._server.describe(name)
         if description is None:
-            self._checked.discard(name)
+            self._average_lengths.pop(name, None)
             return False
-        if name not in self._checked:
+        if name not in self._average_lengths:
             self._check_owner(name, dimension, *description)
-            self._checked.add(name)
         return True
 
     def _list_collections(self) -> list[tuple[str, int]]:
         """Return the names of the collections of this library, and their dimensions."""
         names = self._server.collections()
-        self._checked.intersection_update(names)
-        own_names = [name for name in names if re.fullmatch(rf"{self._prefix}\d+", name)]
-        return [(name, int(name.removeprefix(self._prefix))) for name in own_names]
+        self._average_lengths = {name: length for name, length in self._average_lengths.items() if name in names}
+        own_names = [name for name in names if re.fullmatch(rf"{self._prefix}cards_\d+", name)]
+        return [(name, int(name.removeprefix(f"{self._prefix}cards_"))) for name in own_names]
+
+    def _drop_old_collections(self) -> None:
+        """Drop what an earlier version of bunko made for this library: its rows have no cards."""
+        for name in self._server.collections():
+            if re.fullmatch(rf"{self._prefix}\d+", name):
+                rows = self._server.query(name, "id == 0", ["note"], limit=1)
+                if [row["note"] for row in rows] == [self._library_id]:
+                    self._server.drop(name)
 
     def _read_notes(self, name: str, dimension: int, tool_id: int) -> list[str]:
         """Return the note of the copy of a tool, if it has one in a collection."""
         try:
-            if name not in self._checked and not self._is_checked(name, dimension):
+            if name not in self._average_lengths and not self._is_checked(name, dimension):
                 return []
-            return [str(row["note"]) for row in self._server.query(name, f"id == {-tool_id}", ["note"], limit=1)]
+            return [str(row["card"]) for row in self._server.query(name, f"id == {-tool_id}", ["card"], limit=1)]
         except IndexFailure as failure:
             if not failure.is_away and self._server.describe(name) is None:
                 return []  # another process has dropped it meanwhile
@@ -126,21 +143,27 @@ class ToolCopies:
     def _check_owner(self, name: str, dimension: int, fields: set[str], actual_dimension: int) -> None:
         expected = {*SCALAR_FIELDS, "sparse", *(["dense"] if dimension else [])}
         if fields == expected and actual_dimension == dimension:
-            rows = self._server.query(name, "id == 0", ["note"], limit=1)
-            if [row["note"] for row in rows] == [self._library_id]:
+            rows = self._server.query(name, "id == 0", ["card"], limit=1)
+            owner, _, average_length = str(rows[0]["card"]).partition(" ") if rows else ("", "", "")
+            if owner == self._library_id:
+                self._average_lengths[name] = float(average_length)
                 return
             if not rows and not self._server.query(name, "id != 0", ["id"], limit=1):
                 # Its creator was stopped right after.
-                self._server.upsert(name, [self._note_row(0, self._library_id, dimension)])
+                self._write_owner(name, dimension, _USUAL_LENGTH)
                 return
         raise IndexFailure(
             f"The collection {name!r} in Milvus at {self._server.location} was made by something else",
             hint="Choose another name with milvus.collection_name, or delete the collection.",
         )
 
+    def _write_owner(self, name: str, dimension: int, average_length: float) -> None:
+        self._server.upsert(name, [self._note_row(0, f"{self._library_id} {average_length:.1f}", dimension)])
+        self._average_lengths[name] = round(average_length, 1)
+
     def _note_row(self, row_id: int, note: str, dimension: int) -> Mapping[str, Any]:
         row: dict[str, Any] = {
-            "id": row_id, "tool": min(row_id, 0), "document_id": 0, "generation": 0, "length": 0, "path": "", "date": 0,
-            "tags": [], "note": note, "sparse": {1: 1e-6},
+            "id": row_id, "tool": min(row_id, 0), "document_id": 0, "path": "", "date": 0,
+            "tags": [], "card": note, "more": [], "sparse": {FILLER_DIMENSION: 1e-6},
         }  # fmt: skip
         return row | ({"dense": [0.0] * dimension} if dimension else {})

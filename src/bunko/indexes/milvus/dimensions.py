@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
-    from bunko.indexes.milvus.chunks import ScoredChunk
-    from bunko.types.records import StoredChunk
+    from bunko.types.records import QueryTerm
+
+    Dimensions = npt.NDArray[np.uint32]
 
 
 # Of the rows that are made with this module.
-VERSION = 1
+VERSION = 2
 KeyKind = Literal["word", "gram", "character"]
 # Any numbers would do: they keep a word and an n-gram with the same key apart.
 _SALTS: dict[KeyKind, int] = {
@@ -26,19 +29,18 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MAX_DIMENSION = np.uint64(2**32 - 2)  # of Milvus
 # A key of an n-gram holds its first character above these bits.
 _FIRST_CHARACTER = np.uint64(~((1 << 42) - 1) & (2**64 - 1))
-# The usual values: candidates need no more than a good guess of their scores.
-USUAL_K1, USUAL_B = 1.2, 0.75
 # Of a chunk without any term: Milvus wants at least one.
 FILLER_DIMENSION = 1
-_FILLER_WEIGHT = 1e-6
 
 
-def dimensions(keys: npt.NDArray[np.uint64], kind: KeyKind) -> npt.NDArray[np.uint64]:
+def dimensions(keys: npt.NDArray[np.uint64], kind: KeyKind) -> Dimensions:
     """Return the dimension of each key."""
     mixed = (keys ^ np.uint64(_SALTS[kind])) * _MULTIPLIER
     mixed ^= mixed >> np.uint64(29)
-    hashed: npt.NDArray[np.uint64] = (mixed * _MULTIPLIER) >> np.uint64(32)
-    return np.clip(hashed, np.uint64(FILLER_DIMENSION + 1), _MAX_DIMENSION)
+    hashed: Dimensions = np.clip(
+        (mixed * _MULTIPLIER) >> np.uint64(32), np.uint64(FILLER_DIMENSION + 1), _MAX_DIMENSION
+    ).astype(np.uint32)
+    return hashed
 
 
 def first_characters(gram_keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -46,29 +48,15 @@ def first_characters(gram_keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64
     return np.unique(gram_keys & _FIRST_CHARACTER)
 
 
-def chunk_dimensions(
-    chunk: StoredChunk | ScoredChunk, gram_keys: npt.NDArray[np.uint64]
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the dimensions of the words of a chunk, and those of its n-grams and characters."""
-    grams = np.concatenate((dimensions(gram_keys, "gram"), dimensions(first_characters(gram_keys), "character")))
-    return dimensions(chunk.term_keys, "word"), grams
+def gram_dimensions(gram_keys: npt.NDArray[np.uint64]) -> Dimensions:
+    """Return the dimensions of distinct n-grams and of their first characters, in order."""
+    characters = dimensions(first_characters(gram_keys), "character")
+    return np.unique(np.concatenate((dimensions(gram_keys, "gram"), characters)))
 
 
-def sparse_vector(
-    chunk: StoredChunk,
-    words: npt.NDArray[np.uint64],
-    grams: npt.NDArray[np.uint64],
-    average_length: float,
-) -> dict[int, float]:
-    """Return the BM25 weights of the words of a chunk and 1 for its n-grams, by dimension."""
-    counts = chunk.term_counts.astype(np.float64)
-    norm = USUAL_K1 * (1 - USUAL_B + USUAL_B * counts.sum() / average_length)
-    weights = counts * (USUAL_K1 + 1) / (counts + norm)
-    vector = dict.fromkeys(grams.tolist(), 1.0)
-    vector.update(zip(words.tolist(), weights.tolist(), strict=True))
-    return vector or {FILLER_DIMENSION: _FILLER_WEIGHT}
-
-
-def dimension_of(key: int, kind: KeyKind) -> int:
-    """Return the dimension of a key."""
-    return int(dimensions(np.array([key], np.uint64), kind)[0])
+def term_dimensions(terms: Sequence[QueryTerm]) -> Dimensions:
+    """Return the dimension of each word or n-gram of a query."""
+    keys = np.array([term.key for term in terms], np.uint64)
+    is_gram = np.array([term.is_gram for term in terms], bool)
+    found: Dimensions = np.where(is_gram, dimensions(keys, "gram"), dimensions(keys, "word"))
+    return found

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from bunko.errors import IndexFailure
 from bunko.indexes.embedded.index import EmbeddedIndex
 from bunko.indexes.embedded.view import EmbeddedView
-from bunko.indexes.milvus.chunks import ChunkReader, ScoredChunk
+from bunko.indexes.milvus.cards import CardReader, cards_of
 from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
 from bunko.indexes.milvus.server import MilvusServer
-from bunko.indexes.milvus.statistics import SearchStatistics, unpack_moments
+from bunko.indexes.milvus.statistics import CopyStatistics, SearchStatistics, unpack_moments
 from bunko.indexes.milvus.view import MilvusView, PendingChunks, SearchedCopy
 from bunko.indexes.milvus.writer import CopyWriter
 from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.indexes.replica import EnginePause, Follower, Replay
 from bunko.protocols import IndexView, Store
-from bunko.types.records import IndexState, ToolStatistics
+from bunko.runtime.observer import NO_OBSERVER, Observer
+from bunko.types.records import IndexState
 
 # Documents that a search adds itself if they are not copied yet; more would make it slow.
 _MAX_PENDING = 500
@@ -30,7 +32,7 @@ class _ToolState(NamedTuple):
 
     generation: int
     copy: SearchedCopy | None
-    statistics: ToolStatistics | None
+    statistics: CopyStatistics | None
     pending: PendingChunks
     is_current: bool  # copy and statistics are those of the generation
     missing: int  # documents that are neither copied nor pending
@@ -46,15 +48,18 @@ class MilvusIndex:
         self._copies = ToolCopies(server, store, options.collection_name)
         self._follower = Follower(store, "milvus", with_dates=True)
         self._writer = CopyWriter(store, self._follower, server, self._copies)
-        self._reader = ChunkReader(store)
+        self._reader = CardReader(self._cards)
         self._segments = EmbeddedIndex(store, folder)
         self._states: dict[int, _ToolState] = {}
-        self._is_repeated = threading.local()  # `value`: whether the search of this thread is its second attempt
+        self._copy_ids: dict[int, str] = {}  # of each tool, the copy that cards were read from
+        self._last_search = threading.local()  # `failed`: whether that of this thread did, so that it searches again
         self._pause = EnginePause()
         self.location = server.location
 
     def view(self, tool_ids: Sequence[int], *, without_vectors: Sequence[int] = ()) -> IndexView:
         """Return the state of some tools that matches the store; call it inside the store's `read_transaction`."""
+        is_second_try = getattr(self._last_search, "failed", False)
+        self._last_search.failed = False
         try:
             with self._pause.asking():
                 states = {tool_id: self._state(tool_id) for tool_id in tool_ids}
@@ -73,11 +78,12 @@ class MilvusIndex:
         view = MilvusView(
             self._search,
             self._reader,
+            self._store,
+            tool_ids,
             copies,
             pending,
             self._search_statistics(states),
-            lambda: sorted(row for tool_id in tool_ids for row in self._store.changes.chunk_ids(tool_id)),
-            self._fail_once if all(state.is_current for state in states.values()) else lambda: None,
+            self._fail if all(state.is_current for state in states.values()) and not is_second_try else lambda: None,
             generation=generation,
             candidates=self._options.candidates,
         )
@@ -85,12 +91,12 @@ class MilvusIndex:
             view.notices = [f"Milvus is {missing} documents behind the library. Copy them: bunko index sync."]
         return view
 
-    def sync(self, tool_id: int) -> IndexView:
+    def sync(self, tool_id: int, observer: Observer = NO_OBSERVER) -> IndexView:
         """Bring the copy of a tool and its statistics up to date; if Milvus fails, return what is left as `view`."""
         self._states.pop(tool_id, None)
         try:
             with self._pause.syncing(tool_id):
-                self._writer.update(tool_id)
+                self._writer.update(tool_id, observer)
         except IndexFailure as failure:
             with self._store.read_transaction():
                 view = self._local_view([tool_id], (), failure)
@@ -162,24 +168,35 @@ class MilvusIndex:
     def _search(
         self, collection: str, field: str, vectors: Sequence[object], limit: int, where: str
     ) -> list[list[tuple[int, float]]]:
-        """Search for candidates; a failure makes the next view a local one."""
+        """Search for candidates."""
+        with self._asking():
+            return self._server.search(collection, field, vectors, limit, where)
+
+    def _cards(self, collection: str, ids: Sequence[int]) -> dict[int, str]:
+        """Read cards of candidates."""
+        with self._asking():
+            return self._server.cards(collection, ids)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Ask the server inside the block; a failure makes the next view a local one."""
         try:
             with self._pause.asking():
-                return self._server.search(collection, field, vectors, limit, where)
+                yield
         except IndexFailure:
             self._states.clear()
+            self._last_search.failed = True
             raise
 
-    def _fail_once(self) -> None:
-        """Raise the first time, not the second: the library then searches again, with the current rows.
+    def _fail(self) -> None:
+        """Raise, so that the library searches again, with the current rows.
 
         An import may have replaced documents since the search began: the new rows are not in the state of the store
         that it sees, and the old ones may be deleted.
         """
-        self._is_repeated.value = not getattr(self._is_repeated, "value", False)
-        if self._is_repeated.value:
-            self._states.clear()
-            raise IndexFailure("The index has changed during the search", hint="Search again.")
+        self._states.clear()
+        self._last_search.failed = True
+        raise IndexFailure("The index has changed during the search", hint="Search again.")
 
     def _state(self, tool_id: int) -> _ToolState:
         """Return the state of a tool for a search; it is read once for each state of the store."""
@@ -188,16 +205,21 @@ class MilvusIndex:
             return cached
         tool_copy, copy = self._copies.find(tool_id), None
         replay = self._plan_replay(tool_id, tool_copy)
-        statistics = tool_copy and self._store.index_statistics.get(tool_id, tool_copy.stamp.copy)
-        if replay.from_scratch or tool_copy is None or statistics is None:
-            statistics, replay = None, self._plan_replay(tool_id, None)
+        read = tool_copy and self._store.index_statistics.get(tool_id, tool_copy.stamp.copy)
+        statistics = None
+        if replay.from_scratch or tool_copy is None or read is None or not tool_copy.stamp.generation:
+            replay = self._plan_replay(tool_id, None)
         else:
+            statistics = CopyStatistics(tool_id, tool_copy.stamp.copy, read, {})
+            if self._copy_ids.setdefault(tool_id, tool_copy.stamp.copy) != tool_copy.stamp.copy:
+                self._copy_ids[tool_id] = tool_copy.stamp.copy
+                self._reader.forget()  # the rows of a copy have the same cards for ever, those of the next one others
             copy = SearchedCopy(
                 tool_id,
-                tool_copy.stamp.copy,
                 tool_copy.collection,
                 tool_copy.dimension,
-                unpack_moments(statistics.vectors),
+                tool_copy.average_length,
+                unpack_moments(read.vectors),
                 has_old_dates=bool(replay.redated),
             )
         if copy is None and len(replay.written) > _MAX_PENDING:
@@ -208,23 +230,20 @@ class MilvusIndex:
         self._states[tool_id] = state
         return state
 
-    def _pending_chunks(self, replay: Replay, statistics: ToolStatistics | None) -> PendingChunks:
-        chunks = [ScoredChunk.of(chunk) for chunk in self._store.changes.chunks_of(replay.written[:_MAX_PENDING])]
-        has_vectors = bool(statistics and statistics.vectors) or any(scored.vector is not None for scored in chunks)
-        return PendingChunks(chunks, has_vectors)
+    def _pending_chunks(self, replay: Replay, statistics: CopyStatistics | None) -> PendingChunks:
+        written = replay.written[:_MAX_PENDING]
+        cards = cards_of(list(self._store.changes.chunks_of(written)), replay.generation)
+        has_vectors = bool(statistics and statistics.statistics.vectors) or any(card.vector for card in cards)
+        return PendingChunks(cards, has_vectors, frozenset({*replay.removed, *written}))
 
     def _search_statistics(self, states: dict[int, _ToolState]) -> SearchStatistics:
-        statistics = {
-            (state.copy.tool_id, state.copy.id): state.statistics
-            for state in states.values()
-            if state.copy is not None and state.statistics is not None
-        }
-        pending = [scored for state in states.values() for scored in state.pending.chunks]
+        copies = [state.statistics for state in states.values() if state.statistics is not None]
+        pending = [card for state in states.values() for card in state.pending.cards]
         if all(state.is_current for state in states.values()):
-            size = sum(tool.chunks for tool in statistics.values())
+            size = sum(copy.statistics.chunks for copy in copies)
         else:
             size = sum(self._store.stats.totals(tool_id).chunks for tool_id in states)
-        return SearchStatistics(self._store, statistics, pending, size)
+        return SearchStatistics(self._store, copies, pending, size)
 
     def _plan_replay(self, tool_id: int, copy: ToolCopy | None) -> Replay:
         return self._follower.plan_replay(tool_id, copy.stamp if copy else None)

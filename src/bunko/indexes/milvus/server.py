@@ -20,10 +20,11 @@ from bunko.runtime.installation import install_command
 from bunko.runtime.remote import strip_credentials
 
 T = TypeVar("T")
-# What a row has besides its vectors. `note` is empty but in the rows that say what a collection holds.
-SCALAR_FIELDS = ("id", "tool", "document_id", "generation", "length", "path", "date", "tags", "note")
+# What a row has besides its vectors. `more` has what a card is too long for; a few rows have a note in place of a card.
+SCALAR_FIELDS = ("id", "tool", "document_id", "path", "date", "tags", "card", "more")
 MAX_RESULTS = 16_384  # of Milvus
-MAX_PATH_BYTES, MAX_TAGS, MAX_TAG_BYTES, _MAX_NOTE_BYTES = 4096, 200, 400, 400
+MAX_PATH_BYTES, MAX_TAGS, MAX_TAG_BYTES = 4096, 200, 400
+_MAX_TEXT_BYTES, _MAX_TEXTS = 65_535, 200  # of Milvus, and of a card: 13 MB
 _MAX_MESSAGE_CHARS = 300
 # What Milvus Lite says if no row matches, and what servers say of a collection that is not in memory.
 _NO_ROWS = "Unsupported data type: 0"
@@ -90,17 +91,38 @@ class MilvusServer:
     ) -> list[dict[str, Any]]:
         """Return the rows that match an expression, as they are after all writes."""
 
-        def query_rows(client: Any, timeout: float) -> list[dict[str, Any]]:
-            arguments = {"filter": where, "output_fields": list(fields), "limit": limit}
+        arguments = {"filter": where, "output_fields": list(fields), "limit": limit, "consistency_level": "Strong"}
+        request = self._loaded(name, lambda client, timeout: client.query(name, timeout=timeout, **arguments))
+        return (self._write if writing else self._read)(self._or_no_rows(request))
+
+    def cards_where(self, name: str, where: str) -> dict[int, str]:
+        """Return the packed cards of the rows that match an expression, by id, as they are after all writes."""
+        return self._complete(name, self.query(name, where, ["card"], writing=True))
+
+    def cards(self, name: str, ids: Sequence[int]) -> dict[int, str]:
+        """Return the packed cards of rows, by id."""
+        request = self._loaded(
+            name, lambda client, timeout: client.get(name, list(ids), output_fields=["card"], timeout=timeout)
+        )
+        return self._complete(name, self._read(self._or_no_rows(request)))
+
+    def _complete(self, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+        cards = {int(row["id"]): str(row["card"]) for row in rows}
+        for row_id in [row_id for row_id, text in cards.items() if len(text) == _MAX_TEXT_BYTES]:
+            for row in self.query(name, f"id == {row_id}", ["more"]):
+                cards[row_id] += "".join(row["more"])
+        return cards
+
+    def _or_no_rows(self, request: Callable[[Any, float], Sequence[dict[str, Any]]]) -> Callable[..., list[Any]]:
+        def request_rows(client: Any, timeout: float) -> list[dict[str, Any]]:
             try:
-                return list(client.query(name, consistency_level="Strong", timeout=timeout, **arguments))
+                return list(request(client, timeout))
             except Exception as error:
                 if self.is_file and _NO_ROWS in str(error):
                     return []
                 raise
 
-        run = self._write if writing else self._read
-        return run(self._loaded(name, query_rows))
+        return request_rows
 
     def count(self, name: str, where: str) -> int:
         """Return how many rows match an expression."""
@@ -164,14 +186,15 @@ class MilvusServer:
         # A Milvus Lite file has no partitions by key, and accepts no filter over such a field.
         schema.add_field("tool", DataType.INT64, is_partition_key=not self.is_file)
         schema.add_field("document_id", DataType.INT64)
-        schema.add_field("generation", DataType.INT64)
-        schema.add_field("length", DataType.INT64)
         schema.add_field("path", DataType.VARCHAR, max_length=MAX_PATH_BYTES)
         schema.add_field("date", DataType.INT64)
         schema.add_field(
             "tags", DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=MAX_TAGS, max_length=MAX_TAG_BYTES
         )
-        schema.add_field("note", DataType.VARCHAR, max_length=_MAX_NOTE_BYTES)
+        schema.add_field("card", DataType.VARCHAR, max_length=_MAX_TEXT_BYTES)
+        schema.add_field(
+            "more", DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=_MAX_TEXTS, max_length=_MAX_TEXT_BYTES
+        )
         schema.add_field("sparse", DataType.SPARSE_FLOAT_VECTOR)
         indexes = client.prepare_index_params()
         indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
@@ -276,7 +299,7 @@ class MilvusServer:
         if self._options.token:
             detail = detail.replace(self._options.token, "********")
         detail, lower = detail[:_MAX_MESSAGE_CHARS], detail.lower()
-        if "open local milvus failed" in lower or "milvus-lite" in lower or "milvus_lite" in lower:
+        if "open local milvus failed" in lower or "milvus-lite is required" in lower:
             return IndexFailure(
                 f"The Milvus Lite file {self.location} cannot be opened: {detail}",
                 hint="One process can open it at a time; for several, run a server and set milvus.uri to its URL. If"
@@ -298,7 +321,8 @@ class MilvusServer:
                 f"{self.location} is not a Milvus server that bunko can use: {detail or status}",
                 hint="Check milvus.uri, and the version of the server: 2.5 or newer.",
             )
-        if status or getattr(error, "code", None) == 2 or "timeout" in lower or "connect" in lower:
+        is_refused = "RESOURCE_EXHAUSTED" in status  # such as a message that is too large
+        if not is_refused and (status or getattr(error, "code", None) == 2 or "timeout" in lower or "connect" in lower):
             reason = f"no answer within {timeout:g} s" if "DEADLINE_EXCEEDED" in status else detail
             return IndexFailure(
                 f"Milvus at {self.location} is away: {reason}",
@@ -309,6 +333,12 @@ class MilvusServer:
             f"Milvus at {self.location} failed: {detail or type(error).__name__}",
             hint="Check the log of the server, its version (2.5 or newer) and its free disk space.",
         )
+
+
+def split_card(text: str) -> dict[str, Any]:
+    """Return the fields of a row that hold a packed card."""
+    parts = [text[start : start + _MAX_TEXT_BYTES] for start in range(0, len(text), _MAX_TEXT_BYTES)]
+    return {"card": parts[0], "more": parts[1:]}
 
 
 def _rpc_cause(error: Exception) -> Exception:

@@ -3,75 +3,68 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bunko.indexes.milvus.dimensions import KeyKind, chunk_dimensions, dimension_of
+from bunko.indexes.milvus.dimensions import term_dimensions
 from bunko.indexes.moments import Moments
 from bunko.indexes.term_weights import term_idfs
 from bunko.protocols import Store
-from bunko.text import ngrams
 from bunko.types.records import QueryTerm, ToolStatistics
 
 if TYPE_CHECKING:
-    from bunko.indexes.milvus.chunks import ScoredChunk
+    from bunko.indexes.milvus.cards import Card
+    from bunko.indexes.milvus.dimensions import Dimensions
+
+
+# Frequencies that are remembered of a copy: about 20 MB.
+_MAX_KNOWN = 200_000
+
+
+class CopyStatistics(NamedTuple):
+    """The statistics of the copy of a tool, with the frequencies that searches have read so far."""
+
+    tool_id: int
+    copy: str
+    statistics: ToolStatistics
+    known: dict[int, int]  # in how many chunks a dimension occurs
 
 
 class SearchStatistics:
     """Number of chunks, average length and frequencies over some tools, with the chunks that are not copied yet."""
 
-    def __init__(
-        self,
-        store: Store,
-        statistics: Mapping[tuple[int, str], ToolStatistics],  # by tool and copy
-        pending_chunks: Sequence[ScoredChunk],
-        size: int,
-    ) -> None:
-        self._store, self._copies, self._pending = store, list(statistics), pending_chunks
+    def __init__(self, store: Store, copies: Sequence[CopyStatistics], pending: Sequence[Card], size: int) -> None:
+        self._store, self._copies, self._pending = store, copies, pending
         self.size = size
-        counted = sum(tool.chunks for tool in statistics.values()) + len(pending_chunks)
-        terms = sum(tool.terms for tool in statistics.values()) + sum(scored.length for scored in pending_chunks)
+        counted = sum(copy.statistics.chunks for copy in copies) + len(pending)
+        terms = sum(copy.statistics.terms for copy in copies) + sum(card.length for card in pending)
         self.average_length = max(1.0, terms / max(1, counted))
-        self._frequencies: dict[int, int] = {}  # by dimension
         self._pending_counts: Counter[int] | None = None
 
     def idfs(self, terms: Sequence[QueryTerm]) -> list[float]:
         """Return the inverse document frequency of each term; terms of a group have that of the group."""
-        return term_idfs(terms, self.frequencies(terms), self.size)
+        return term_idfs(terms, self.frequencies(term_dimensions(terms)), self.size)
 
-    def frequencies(self, terms: Sequence[QueryTerm]) -> list[int]:
-        """Return in how many chunks each term occurs."""
-        return [self.frequency(term.key, "gram" if term.is_gram else "word") for term in terms]
-
-    def load(self, terms: Sequence[QueryTerm]) -> None:
-        """Read the frequencies of terms at once."""
-        self._load([dimension_of(term.key, "gram" if term.is_gram else "word") for term in terms])
-
-    def frequency(self, key: int, kind: KeyKind) -> int:
-        """Return in how many chunks a key occurs."""
-        dimension = dimension_of(key, kind)
-        self._load([dimension])
-        return self._frequencies[dimension]
-
-    def _load(self, needed: Sequence[int]) -> None:
-        missing = [dimension for dimension in dict.fromkeys(needed) if dimension not in self._frequencies]
-        if not missing:
-            return
+    def frequencies(self, dimensions: Dimensions) -> list[int]:
+        """Return in how many chunks each dimension occurs."""
+        wanted = dimensions.tolist()
         if self._pending_counts is None:
             self._pending_counts = Counter()
-            for scored in self._pending:
-                for part in chunk_dimensions(scored, ngrams.gram_keys(scored.text or "")):
-                    self._pending_counts.update(part.tolist())
-        for dimension in missing:
-            self._frequencies[dimension] = self._pending_counts[dimension]
-        for tool_id, copy in self._copies:
-            for dimension, count in self._store.index_statistics.frequencies(tool_id, copy, missing).items():
-                self._frequencies[dimension] += count
+            for card in self._pending:
+                self._pending_counts.update(card.dimensions().tolist())
+        counts = [self._pending_counts[dimension] for dimension in wanted]
+        for tool_id, copy, _, known in self._copies:
+            if missing := [dimension for dimension in wanted if dimension not in known]:
+                if len(known) > _MAX_KNOWN:
+                    known.clear()
+                    missing = wanted
+                read = self._store.index_statistics.frequencies(tool_id, copy, missing)
+                known |= {dimension: read.get(dimension, 0) for dimension in missing}
+            counts = [count + known[dimension] for count, dimension in zip(counts, wanted, strict=True)]
         # Documents that were removed and not yet subtracted must not make a term more frequent than there are chunks.
-        for dimension in missing:
-            self._frequencies[dimension] = max(0, min(self._frequencies[dimension], self.size))
+        return [max(0, min(count, self.size)) for count in counts]
 
 
 _COUNT_BYTES, _FLOAT_BYTES = 8, 4

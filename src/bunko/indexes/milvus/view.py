@@ -1,23 +1,35 @@
-"""Rank candidates from Milvus by the terms and vectors that the store has of them."""
+"""Rank candidates from Milvus by what their rows say of them."""
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from heapq import nlargest
 from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bunko.indexes.milvus.chunks import ChunkReader, Part, ScoredChunk, contain_grams, count_terms, have_grams_between
-from bunko.indexes.milvus.dimensions import USUAL_B, USUAL_K1, dimension_of
+from bunko.indexes.milvus.cards import (
+    USUAL_B,
+    USUAL_K1,
+    Card,
+    CardReader,
+    contain_grams,
+    count_words,
+    stack_vectors,
+)
+from bunko.indexes.milvus.dimensions import dimensions, term_dimensions
 from bunko.indexes.milvus.filters import filter_expression
 from bunko.indexes.milvus.server import MAX_RESULTS
 from bunko.indexes.milvus.statistics import SearchStatistics
 from bunko.indexes.moments import Moments
 from bunko.indexes.term_weights import countable_terms, idf
+from bunko.protocols import Store
 from bunko.runtime.timing import timer
+from bunko.text.sentence_codec import decode_sentences
 from bunko.types.records import EMPTY_RANKING, GRAM_WEIGHT, NearestRows, QueryTerm, Ranking
 
 if TYPE_CHECKING:
@@ -39,76 +51,82 @@ class SearchedCopy(NamedTuple):
     """The copy of a tool that a view searches."""
 
     tool_id: int
-    id: str
     collection: str
     dimension: int
+    average_length: float
     moments: Moments | None  # of its vectors; None if it has none or they are left out
     has_old_dates: bool  # of some documents
 
 
 class PendingChunks(NamedTuple):
-    """Chunks of a tool that are not copied yet."""
+    """What is not copied yet: the chunks of some documents, and all documents whose rows are not to be searched."""
 
-    chunks: Sequence[ScoredChunk]
+    cards: Sequence[Card]
     has_vectors: bool
+    documents: Set[int]
 
 
 class _Candidates(NamedTuple):
-    """The rows that Milvus found."""
+    """The rows that Milvus found, each with a product that its score is about as high as."""
 
-    products: Mapping[int, float]  # by id, the highest first
-    hints: Sequence[Sequence[tuple[int, float]]]
-    are_all: bool  # there are no others with any of the terms
+    guesses: Mapping[int, float]
+    products: Mapping[int, float]  # with a bounding vector
+    rest: float  # no product that is missing is higher
 
     def batches(self, known_ids: Set[int], size: int) -> Iterator[tuple[Sequence[int], float]]:
         """Yield ids to read, with a product that no later id exceeds.
 
-        The hints come first, then those with the highest products, each time twice as many.
+        The best guesses come first, then those with the highest products, each time twice as many.
         """
-        first = dict.fromkeys(row_id for hints in self.hints for row_id, _ in hints if row_id not in known_ids)
-        if first:
-            yield list(first), inf
-        ids = [row_id for row_id in self.products if row_id not in known_ids and row_id not in first]
+        ids = sorted(self.guesses.keys() - known_ids, key=self.guesses.__getitem__, reverse=True)
+        yield ids[:size], inf
+        ids = sorted(ids[size:], key=self.highest_product, reverse=True)
         while ids:
-            yield ids[:size], self.products[ids[0]]
+            yield ids[:size], self.highest_product(ids[0])
             ids, size = ids[size:], 2 * size
+
+    def highest_product(self, row_id: int) -> float:
+        """Return what no product of a row with a bounding vector is above."""
+        return max(self.products.get(row_id, self.rest), self.rest)
 
 
 class MilvusView:
     """The copies of some tools at one generation of the store; a row is a chunk id.
 
     Milvus finds candidates, by products of sparse or dense vectors. Those that the store no longer has are left out,
-    and chunks that are not copied yet are added. All are scored here, so that ranks do not depend on Milvus.
+    and chunks that are not copied yet are added. All are scored here, by the cards in their rows, so that ranks do not
+    depend on Milvus.
     """
 
     def __init__(
         self,
         # From collection, field, vectors, limit and expression to ids and products for each vector.
         search: Callable[[str, str, Sequence[Any], int, str], list[list[tuple[int, float]]]],
-        reader: ChunkReader,
+        reader: CardReader,
+        store: Store,
+        tool_ids: Sequence[int],
         copies: Sequence[SearchedCopy],
         pending: Sequence[PendingChunks],
         statistics: SearchStatistics,
-        list_rows: Callable[[], list[int]],
         on_unknown_rows: Callable[[], None],  # if Milvus has rows that the store does not have
         *,
         generation: int,
         candidates: int,
     ) -> None:
-        self._search_collection, self._reader, self._copies, self._statistics = search, reader, copies, statistics
-        self._pending = {scored.chunk_id: scored for part in pending for scored in part.chunks}
-        self._pending_with_vectors = [scored for part in pending if part.has_vectors for scored in part.chunks]
-        self._list_rows, self._on_unknown_rows, self._candidates = list_rows, on_unknown_rows, candidates
-        self._rows: list[int] | None = None
+        self._search_collection, self._reader, self._store = search, reader, store
+        self._tool_ids, self._copies = tool_ids, copies
+        self._statistics, self._on_unknown_rows, self._candidates = statistics, on_unknown_rows, candidates
+        self._pending = {card.chunk_id: card for part in pending for card in part.cards}
+        self._pending_with_vectors = [card for part in pending if part.has_vectors for card in part.cards]
+        self._left_out = frozenset[int]().union(*(part.documents for part in pending))
+        self._collections = list(dict.fromkeys(copy.collection for copy in copies))
         self._has_unknown_rows = False  # it is said once, whichever arm finds them
         self.generation, self.size = generation, statistics.size
         self.notices: Sequence[str] = ()
 
     def rows(self) -> list[int]:
         """Return all rows, in the order they were written."""
-        if self._rows is None:
-            self._rows = self._list_rows()
-        return self._rows
+        return sorted(row for tool_id in self._tool_ids for row in self._store.changes.chunk_ids(tool_id))
 
     def chunk_ids(self, rows: Sequence[int]) -> list[int]:
         """Return the chunk ids of rows."""
@@ -116,8 +134,7 @@ class MilvusView:
 
     def tie_order(self, rows: Sequence[int]) -> list[int]:
         """Return the sort keys of rows among equal scores."""
-        chunks = self._read(rows, "terms")
-        return [chunks[row].tiebreak_order for row in rows]
+        return [card.tiebreak_order for card in self._cards_of(rows)]
 
     def rank(
         self, terms: Sequence[QueryTerm], k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
@@ -127,19 +144,17 @@ class MilvusView:
         if not words or not self.size:
             return EMPTY_RANKING
         statistics = self._statistics
-        statistics.load(terms)
+        statistics.frequencies(term_dimensions(terms))  # all at once
         idfs, gram_idfs = statistics.idfs(words), statistics.idfs(grams)
-        scorer = WordScorer(
-            words, idfs, grams, gram_idfs, self._add_texts,
-            k1=k1, b=b, average_length=statistics.average_length,
-        )  # fmt: skip
+        average = statistics.average_length
+        ratio = max((highest_ratio(k1, b, average, copy.average_length) for copy in self._copies), default=1.0)
+        scorer = WordScorer(words, idfs, grams, gram_idfs, k1=k1, b=b, average_length=average, ratio=ratio)
         return self._rank("sparse", word_queries(words, idfs, grams, gram_idfs), k, where, scorer)
 
     def max_score(self, terms: Sequence[QueryTerm], *, k1: float) -> float:
         """Return an upper bound of a row's score by words: the score of a row with unlimited occurrences of each."""
         words, _ = _split(terms)
-        self._statistics.load(words)
-        is_countable = countable_terms(words, self._statistics.frequencies(words))
+        is_countable = countable_terms(words, self._statistics.frequencies(term_dimensions(words)))
         weights = np.array([[word.weight for word in words]]) * np.array(self._statistics.idfs(words)) * (k1 + 1)
         weights = np.where(is_countable, weights, 0.0)
         return float(sum_of_groups(words, weights)[0]) if words else 0.0
@@ -150,7 +165,6 @@ class MilvusView:
         """Return the k rows with the highest idf sum of n-grams, among rows with `min_share` of their weights."""
         if not grams or not self.size:
             return EMPTY_RANKING
-        self._statistics.load(grams)
         idfs = self._statistics.idfs(grams)
         scorer = GramScorer(grams, idfs, min_share=min_share)
         return self._rank("sparse", Queries([query_vector(grams, idfs)]), k, where, scorer)
@@ -161,46 +175,32 @@ class MilvusView:
         """Return the k rows with n-grams in the most key ranges (start, end); ranges rarer in `where` count more."""
         if not ranges or not self.size:
             return EMPTY_RANKING
-        frequencies = [self._statistics.frequency(start, "character") for start, _ in ranges]
+        characters = dimensions(np.array([start for start, _ in ranges], np.uint64), "character")
+        frequencies = self._statistics.frequencies(characters)
         query: dict[int, float] = {}
-        for (start, _), frequency in zip(ranges, frequencies, strict=True):
-            dimension = dimension_of(start, "character")
+        for dimension, frequency in zip(characters.tolist(), frequencies, strict=True):
             query[dimension] = query.get(dimension, 0.0) + idf(self.size, frequency)
-        chunks = self._find_candidates(query, k, where)
-        is_match = have_grams_between(chunks, ranges)
-        if len(chunks) < self._candidates:  # these are all of them
-            frequencies = [int(count) for count in is_match.sum(axis=0)]
+        cards = self._all_candidates(query, k, where)
+        is_match = contain_grams(cards, characters)
+        if len(cards) < self._candidates:  # these are all of them
+            frequencies = is_match.sum(axis=0).tolist()
         scores = is_match @ np.array([GRAM_WEIGHT * idf(self.size, frequency) for frequency in frequencies])
-        best = BestChunks(k)
-        best.add(chunks, np.where(scores > 0, scores, -np.inf))
+        best = BestCards(k)
+        best.add(cards, np.where(scores > 0, scores, _NO_MATCH))
         return best.ranking()
 
     def matches(self, terms: Sequence[QueryTerm], rows: Sequence[int]) -> list[list[bool]]:
         """Return for each row which of the terms it contains."""
-        by_id = self._read(rows, "terms")
-        chunks = [by_id[row] for row in rows]
-        is_gram = np.array([term.is_gram for term in terms], bool)
-        is_match = count_terms(chunks, term_keys(terms)) > 0
-        if is_gram.any():
-            self._add_texts(chunks)
-            is_match[:, is_gram] = contain_grams(chunks, term_keys(terms)[is_gram])
-        table: list[list[bool]] = is_match.tolist()
+        table: list[list[bool]] = (self._count(terms, self._cards_of(rows)) > 0).tolist()
         return table
 
     def term_scores(self, terms: Sequence[QueryTerm], rows: Sequence[int], *, k1: float, b: float) -> list[list[float]]:
         """Return for each row what each of the terms alone adds to its score, without regard to groups."""
-        words, grams = _split(terms)
-        self._statistics.load(terms)
-        by_id = self._read(rows, "terms")
-        chunks = [by_id[row] for row in rows]
+        cards = self._cards_of(rows)
+        counts = self._count(terms, cards)
+        is_gram = np.array([term.is_gram for term in terms], bool)
+        scores = np.where(is_gram, counts, saturate(counts, cards, k1, b, self._statistics.average_length) * (k1 + 1))
         weights = np.array([term.weight for term in terms]) * np.array(self._statistics.idfs(terms))
-        counts = count_terms(chunks, term_keys(words))
-        lengths = np.array([[chunk.length] for chunk in chunks]).reshape(len(chunks), 1)
-        norms = k1 * (1 - b + b * lengths / self._statistics.average_length)
-        scores = np.divide((k1 + 1) * counts, counts + norms, out=np.zeros_like(counts), where=counts > 0)
-        if grams:
-            self._add_texts(chunks)
-            scores = np.hstack((scores, contain_grams(chunks, term_keys(grams))))
         table: list[list[float]] = (scores * weights).tolist()
         return table
 
@@ -214,14 +214,15 @@ class MilvusView:
 
     def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
         """Return the cosines of rows; 0 without a vector."""
-        by_id = self._read(rows, "vectors")
-        scores: list[float] = (stack_vectors([by_id[row] for row in rows], len(vector)) @ vector).tolist()
+        scores: list[float] = (stack_vectors(self._cards_of(rows), len(vector)) @ vector).tolist()
         return scores
 
     def sentences(self, rows: Sequence[int]) -> list[SentenceSubwords | str | None]:
         """Return the subwords of each row's sentences, or its text if it was imported before they were kept."""
-        by_id = self._read(rows, "sentences")
-        return [by_id[row].sentences if row in by_id else None for row in rows]
+        cards = self._cards_of(rows)
+        old = [card.chunk_id for card in cards if card.vector and not card.sentences]
+        texts = self._store.changes.chunk_sentences(old) if old else {}
+        return [decode_sentences(card.sentences) if card.sentences else texts.get(card.chunk_id) for card in cards]
 
     def _rank(self, field: str, queries: Queries, k: int, where: tuple[int, ...] | None, scorer: Scorer) -> Ranking:
         """Return the k best rows; candidates are read and scored until the others cannot be among them.
@@ -230,61 +231,63 @@ class MilvusView:
         """
         if where is not None and not where:
             return EMPTY_RANKING
-        allowed, best = None if where is None else set(where), BestChunks(k)
+        allowed, best = None if where is None else set(where), BestCards(k)
         pending = self._allowed_pending(field, allowed)
         best.add(pending, scorer.score(pending, None, best.threshold))
+        first_limit = k + _MORE_THAN_WANTED
         # Products of dense vectors are nearly the final scores, so that fewer candidates do.
         wanted = max(_DENSE_FACTOR * k, _MIN_DENSE) if field == "dense" else max(self._candidates, 2 * k)
-        limit = min(max(wanted // len(queries.bounding), k + _MORE_THAN_WANTED), MAX_RESULTS)
+        wanted = min(max(wanted, first_limit), MAX_RESULTS)
+        limit = min(first_limit, wanted)
         scored_count = 0
         read_ids = set(self._pending)
         while True:
-            candidates = self._candidates_of(field, queries, k, limit, where)
-            for ids, product in candidates.batches(read_ids, k + _MORE_THAN_WANTED):
+            candidates = self._candidates_of(field, queries, limit, where)
+            for ids, product in candidates.batches(read_ids, first_limit):
                 if best.threshold > scorer.highest(product):
                     return best.ranking()
-                known = self._read_known(ids, scorer.part)
-                chunks = [scored for scored in known if allowed is None or scored.document_id in allowed]
-                products = np.array([candidates.products.get(scored.chunk_id, inf) for scored in chunks])
-                best.add(chunks, scorer.score(chunks, products, best.threshold))
+                known = self._known_cards(ids).values()
+                cards = [card for card in known if allowed is None or card.document_id in allowed]
+                products = np.array([candidates.highest_product(card.chunk_id) for card in cards])
+                best.add(cards, scorer.score(cards, products, best.threshold))
                 read_ids.update(ids)
-                scored_count += len(chunks)
-            if queries.plain is not None and not best.is_full and not candidates.are_all:
+                scored_count += len(cards)
+            are_all = candidates.rest == -inf
+            if are_all or limit == MAX_RESULTS or best.threshold > scorer.highest(candidates.rest):
+                return best.ranking()
+            queries = queries._replace(hints=())
+            if limit < wanted:
+                limit = wanted
+            elif queries.plain is not None and not best.is_full:
                 queries = Queries([queries.plain])
-            elif scored_count >= k or candidates.are_all or limit == MAX_RESULTS:
+            elif scored_count >= k:
                 return best.ranking()
             else:
                 limit = min(2 * limit, MAX_RESULTS)
 
-    def _candidates_of(
-        self, field: str, queries: Queries, k: int, limit: int, where: tuple[int, ...] | None
-    ) -> _Candidates:
-        lists = self._search(field, queries.bounding, limit, where)
-        products: dict[int, float] = {}
-        for row_id, product in sorted(itertools.chain.from_iterable(lists), key=lambda row: row[1], reverse=True):
-            products.setdefault(row_id, product)
-        hints = self._search(field, queries.hints, k, where) if queries.hints else []
-        return _Candidates(products, hints, all(len(rows) < limit for rows in lists))
+    def _candidates_of(self, field: str, queries: Queries, limit: int, where: tuple[int, ...] | None) -> _Candidates:
+        lists = self._search(field, [*queries.bounding, *queries.hints], limit, where)
+        bounding, hints = lists[: len(queries.bounding)], lists[len(queries.bounding) :]
+        products = _highest(bounding)
+        rest = max((min(product for _, product in rows) for rows in bounding if len(rows) >= limit), default=-inf)
+        return _Candidates(dict.fromkeys(products, -inf) | _highest(hints) if hints else products, products, rest)
 
-    def _find_candidates(self, query: dict[int, float], k: int, where: tuple[int, ...] | None) -> list[ScoredChunk]:
-        """Return all candidates of a sparse query, with their texts."""
+    def _all_candidates(self, query: dict[int, float], k: int, where: tuple[int, ...] | None) -> list[Card]:
+        """Return all candidates of a sparse query."""
         allowed = None if where is None else set(where)
         limit = min(max(self._candidates, 2 * k), MAX_RESULTS)
         while True:
-            candidates = [chunk_id for chunk_id, _ in self._search("sparse", [query], limit, where)[0]]
-            chunks = [
-                scored
-                for scored in self._read_known([row for row in candidates if row not in self._pending], "texts")
-                if allowed is None or scored.document_id in allowed
-            ]
-            if len(chunks) >= k or len(candidates) < limit or limit == MAX_RESULTS:
-                return chunks + self._allowed_pending("sparse", allowed)
+            ids = [row_id for row_id, _ in self._search("sparse", [query], limit, where)[0]]
+            known = self._known_cards([row_id for row_id in ids if row_id not in self._pending]).values()
+            cards = [card for card in known if allowed is None or card.document_id in allowed]
+            if len(cards) >= k or len(ids) < limit or limit == MAX_RESULTS:
+                return cards + self._allowed_pending("sparse", allowed)
             limit = min(2 * limit, MAX_RESULTS)
 
-    def _allowed_pending(self, field: str, allowed: set[int] | None) -> list[ScoredChunk]:
+    def _allowed_pending(self, field: str, allowed: set[int] | None) -> list[Card]:
         """Return the chunks that are not copied yet and that a filter allows."""
         pending = self._pending.values() if field == "sparse" else self._pending_with_vectors
-        return [scored for scored in pending if allowed is None or scored.document_id in allowed]
+        return [card for card in pending if allowed is None or card.document_id in allowed]
 
     def _search(
         self, field: str, vectors: Sequence[Any], limit: int, where: tuple[int, ...] | None
@@ -300,32 +303,45 @@ class MilvusView:
             expression = filter_expression(tool_ids, where, with_dates=with_dates)
             with timer("milvus_query", _log):
                 answers = self._search_collection(collection, field, vectors, limit, expression)
-            for rows, answer in zip(lists, answers, strict=True):
-                rows += answer
+            lists = [[*rows, *answer] for rows, answer in zip(lists, answers, strict=True)]
+        if len(tools_by_collection) > 1:
+            lists = [nlargest(limit, rows, key=itemgetter(1)) for rows in lists]
         return lists
 
-    def _add_texts(self, chunks: Sequence[ScoredChunk]) -> None:
-        missing = [chunk for chunk in chunks if chunk.text is None]
-        texts = self._read([chunk.chunk_id for chunk in missing], "texts")
-        for chunk in missing:  # the reader may have forgotten them, and read others
-            chunk.text = texts[chunk.chunk_id].text
-
-    def _read_known(self, ids: Sequence[int], part: Part) -> Iterable[ScoredChunk]:
-        """Return those of the chunks that Milvus found that the store has, with a part of them."""
-        chunks = self._reader.read(ids, part, self.generation)
-        if len(chunks) < len(ids) and not self._has_unknown_rows:
+    def _known_cards(self, ids: Sequence[int]) -> dict[int, Card]:
+        """Return the cards of those of the rows that Milvus found that the store has."""
+        cards = self._reader.cards(ids, self._collections)
+        known = {
+            row_id: card
+            for row_id, card in cards.items()
+            if card.generation <= self.generation and card.document_id not in self._left_out
+        }
+        if len(known) < len(ids) and not self._has_unknown_rows:
             self._has_unknown_rows = True
             self._on_unknown_rows()
-        return chunks.values()
+        return known
 
-    def _read(self, ids: Sequence[int], part: Part) -> Mapping[int, ScoredChunk]:
-        """Return the chunks of rows by id, with a part of them."""
-        copied = [chunk_id for chunk_id in ids if chunk_id not in self._pending]
-        chunks = self._reader.read(copied, part, self.generation)
-        chunks |= {chunk_id: self._pending[chunk_id] for chunk_id in ids if chunk_id in self._pending}
-        if len(chunks) < len(set(ids)):
-            raise KeyError("a row is not in the store")
-        return chunks
+    def _cards_of(self, rows: Sequence[int]) -> list[Card]:
+        """Return the cards of rows of this view."""
+        copied = self._reader.cards([row for row in rows if row not in self._pending], self._collections)
+        return [self._pending[row] if row in self._pending else copied[row] for row in rows]
+
+    def _count(self, terms: Sequence[QueryTerm], cards: Sequence[Card]) -> Scores:
+        """Return how often each word is in each chunk, and 1 for each n-gram."""
+        is_gram = np.array([term.is_gram for term in terms], bool)
+        keys, counts = term_dimensions(terms), np.zeros((len(cards), len(terms)))
+        counts[:, ~is_gram] = count_words(cards, keys[~is_gram])
+        counts[:, is_gram] = contain_grams(cards, keys[is_gram])
+        return counts
+
+
+def _highest(lists: Sequence[Sequence[tuple[int, float]]]) -> dict[int, float]:
+    """Return the highest product of each row."""
+    highest: dict[int, float] = {}
+    for row_id, product in itertools.chain.from_iterable(lists):
+        if product > highest.get(row_id, -inf):
+            highest[row_id] = product
+    return highest
 
 
 def _split(terms: Sequence[QueryTerm]) -> tuple[list[QueryTerm], list[QueryTerm]]:
@@ -348,8 +364,7 @@ class Queries(NamedTuple):
 def query_vector(terms: Sequence[QueryTerm], idfs: Sequence[float]) -> dict[int, float]:
     """Return the weights of terms by dimension."""
     vector: dict[int, float] = {}
-    for term, term_idf in zip(terms, idfs, strict=True):
-        dimension = dimension_of(term.key, "gram" if term.is_gram else "word")
+    for term, dimension, term_idf in zip(terms, term_dimensions(terms).tolist(), idfs, strict=True):
         vector[dimension] = vector.get(dimension, 0.0) + term.weight * term_idf
     return vector
 
@@ -394,9 +409,7 @@ _SLACK = 1.001
 class Scorer(Protocol):
     """Scores chunks; the product of their vectors in Milvus is a guess of the score."""
 
-    part: Part  # what must be read of a chunk
-
-    def score(self, chunks: Sequence[ScoredChunk], products: Scores | None, threshold: float) -> Scores:
+    def score(self, cards: Sequence[Card], products: Scores | None, threshold: float) -> Scores:
         """Return the scores of chunks, -inf if they do not match; one that cannot reach `threshold` may be lower."""
 
     def highest(self, product: float) -> float:
@@ -406,41 +419,35 @@ class Scorer(Protocol):
 class WordScorer:
     """BM25 of words; n-grams, by presence, add to the scores of chunks that words found."""
 
-    part: Part = "terms"
-
     def __init__(
         self,
         words: Sequence[QueryTerm],
         idfs: Sequence[float],
         grams: Sequence[QueryTerm],
         gram_idfs: Sequence[float],
-        add_texts: Callable[[Sequence[ScoredChunk]], None],
         *,
         k1: float,
         b: float,
         average_length: float,
+        ratio: float,
     ) -> None:
-        self._words, self._add_texts = words, add_texts
-        self._k1, self._b, self._average_length = k1, b, average_length
+        self._words, self._k1, self._b, self._average_length = words, k1, b, average_length
         self._weights = np.array([word.weight for word in words]) * np.array(idfs) * (k1 + 1)
-        self._keys, self._gram_keys = term_keys(words), term_keys(grams)
+        self._dimensions, self._gram_dimensions = term_dimensions(words), term_dimensions(grams)
         self._contributions = np.array([gram.weight for gram in grams]) * np.array(gram_idfs)
         # Of a score to its product, the highest so far: the average length may have changed since chunks were copied.
-        self._ratio = _highest_ratio(k1, b)
+        self._ratio = ratio
 
-    def score(self, chunks: Sequence[ScoredChunk], products: Scores | None, threshold: float) -> Scores:
+    def score(self, cards: Sequence[Card], products: Scores | None, threshold: float) -> Scores:
         """Return the scores of chunks, -inf without any of the words."""
-        counts = count_terms(chunks, self._keys)
-        lengths = np.array([[chunk.length] for chunk in chunks]).reshape(len(chunks), 1)
-        norms = self._k1 * (1 - self._b + self._b * lengths / self._average_length)
-        scores = np.divide(self._weights * counts, counts + norms, out=np.zeros_like(counts), where=counts > 0)
+        counts = count_words(cards, self._dimensions)
+        scores = self._weights * saturate(counts, cards, self._k1, self._b, self._average_length)
         scores = sum_of_groups(self._words, scores)
         is_match = scores > 0
-        if len(self._gram_keys):
+        if len(self._gram_dimensions):
             reaches = np.flatnonzero(is_match & (scores + self._contributions.sum() >= threshold))
-            selected = [chunks[position] for position in reaches.tolist()]
-            self._add_texts(selected)
-            scores[reaches] += contain_grams(selected, self._gram_keys) @ self._contributions
+            selected = [cards[position] for position in reaches.tolist()]
+            scores[reaches] += contain_grams(selected, self._gram_dimensions) @ self._contributions
         if products is not None and len(products):
             # A product of infinity: Milvus did not say.
             ratios = np.divide(scores, products, out=np.zeros_like(scores), where=products > 0)
@@ -452,29 +459,34 @@ class WordScorer:
         return product * self._ratio * _SLACK
 
 
-def _highest_ratio(k1: float, b: float) -> float:
-    """Return the highest ratio of BM25 with these constants to BM25 with the usual ones, in texts of usual lengths."""
-    counts, lengths = np.array([[1.0], [2.0], [4.0], [16.0], [256.0]]), np.array([0.1, 0.5, 1.0, 2.0, 4.0])
+def saturate(counts: Scores, cards: Sequence[Card], k1: float, b: float, average_length: float) -> Scores:
+    """Return what each count of a word is worth in a chunk of its length, below 1."""
+    lengths = np.array([card.length for card in cards], np.float64)[:, np.newaxis]
+    norms = k1 * (1 - b + b * lengths / average_length)
+    return np.divide(counts, counts + norms, out=np.zeros_like(counts), where=counts > 0)
 
-    def weights(k1: float, b: float) -> npt.NDArray[np.float64]:
-        return (k1 + 1) * counts / (counts + k1 * (1 - b + b * lengths))
 
-    return float((weights(k1, b) / weights(USUAL_K1, USUAL_B)).max())
+def highest_ratio(k1: float, b: float, average_length: float, copied_average: float) -> float:
+    """Return the highest ratio of BM25 to the weights in rows, in chunks of usual lengths for the average of a copy."""
+    counts, lengths = np.array([[1.0], [2.0], [4.0], [16.0], [256.0]]), np.array([0.1, 0.5, 1.0, 2.0]) * copied_average
+
+    def weights(k1: float, b: float, average: float) -> npt.NDArray[np.float64]:
+        return (k1 + 1) * counts / (counts + k1 * (1 - b + b * lengths / average))
+
+    return float((weights(k1, b, average_length) / weights(USUAL_K1, USUAL_B, copied_average)).max())
 
 
 class GramScorer:
     """The idf sum of n-grams, of chunks with `min_share` of their weights."""
 
-    part: Part = "texts"
-
     def __init__(self, grams: Sequence[QueryTerm], idfs: Sequence[float], *, min_share: float) -> None:
-        self._keys = term_keys(grams)
+        self._dimensions = term_dimensions(grams)
         self._weights = np.array([gram.weight for gram in grams])
         self._idfs, self._min_share = np.array(idfs), min_share
 
-    def score(self, chunks: Sequence[ScoredChunk], products: Scores | None, threshold: float) -> Scores:
+    def score(self, cards: Sequence[Card], products: Scores | None, threshold: float) -> Scores:
         """Return the scores of chunks, -inf with too few of the n-grams."""
-        has_gram = contain_grams(chunks, self._keys)
+        has_gram = contain_grams(cards, self._dimensions)
         scores = GRAM_WEIGHT * (has_gram @ (self._weights * self._idfs))
         is_match = has_gram @ self._weights >= self._min_share * self._weights.sum() - 1e-9
         return np.where(is_match & has_gram.any(axis=1), scores, _NO_MATCH)
@@ -487,15 +499,13 @@ class GramScorer:
 class VectorScorer:
     """Cosines."""
 
-    part: Part = "vectors"
-
     def __init__(self, vector: npt.NDArray[np.float32]) -> None:
         self._vector = vector
         self._error = 1e-5  # of a product, the highest so far: some indexes compress vectors
 
-    def score(self, chunks: Sequence[ScoredChunk], products: Scores | None, threshold: float) -> Scores:
+    def score(self, cards: Sequence[Card], products: Scores | None, threshold: float) -> Scores:
         """Return the cosines of chunks, 0 without a vector."""
-        scores: Scores = (stack_vectors(chunks, len(self._vector)) @ self._vector).astype(np.float64)
+        scores: Scores = (stack_vectors(cards, len(self._vector)) @ self._vector).astype(np.float64)
         if products is not None and len(products):
             self._error = max(self._error, float(np.abs(scores - products).max()))
         return scores
@@ -505,39 +515,32 @@ class VectorScorer:
         return product + 2 * self._error
 
 
-class BestChunks:
+class BestCards:
     """Collects scored chunks and returns the k best."""
 
     def __init__(self, k: int) -> None:
         self._k = k
-        self._chunks: list[ScoredChunk] = []
-        self._scores: list[float] = []
+        self._found: list[tuple[float, int, int]] = []  # the score, negative, the order among equal ones, and the row
         self.threshold = _NO_MATCH  # the k-th best score so far
 
-    def add(self, chunks: Sequence[ScoredChunk], scores: npt.NDArray[Any]) -> None:
+    def add(self, cards: Sequence[Card], scores: Scores) -> None:
         """Add scored chunks, without those that do not match."""
-        for chunk, score in zip(chunks, scores.tolist(), strict=True):
+        for card, score in zip(cards, scores.tolist(), strict=True):
             if score != _NO_MATCH:
-                self._chunks.append(chunk)
-                self._scores.append(score)
-        if len(self._scores) >= self._k:
-            self.threshold = sorted(self._scores, reverse=True)[self._k - 1]
+                self._found.append((-score, card.tiebreak_order, card.chunk_id))
+        self._found.sort()
+        if self.is_full:
+            self.threshold = -self._found[self._k - 1][0]
 
     @property
     def is_full(self) -> bool:
         """Return whether there are k chunks that match."""
-        return len(self._chunks) >= self._k
+        return len(self._found) >= self._k
 
     def ranking(self) -> Ranking:
         """Return the k best; the order of equal scores does not depend on Milvus."""
-        keys = ((-score, chunk.tiebreak_order) for chunk, score in zip(self._chunks, self._scores, strict=True))
-        best = sorted(zip(keys, (chunk.chunk_id for chunk in self._chunks), strict=True))[: self._k]
-        return Ranking([row for _, row in best], [-score for (score, _), _ in best])
-
-
-def term_keys(terms: Sequence[QueryTerm]) -> npt.NDArray[np.uint64]:
-    """Return the keys of terms."""
-    return np.array([term.key for term in terms], np.uint64)
+        best = self._found[: self._k]
+        return Ranking([row for _, _, row in best], [-score for score, _, _ in best])
 
 
 def sum_of_groups(words: Sequence[QueryTerm], scores: Scores) -> Scores:
@@ -549,12 +552,3 @@ def sum_of_groups(words: Sequence[QueryTerm], scores: Scores) -> Scores:
     for group in columns.values():
         total += scores[:, group].max(axis=1)
     return total
-
-
-def stack_vectors(chunks: Sequence[ScoredChunk], size: int) -> npt.NDArray[np.float32]:
-    """Return the vectors of chunks, zeros for one without a vector of this size."""
-    vectors = np.zeros((len(chunks), size), np.float32)
-    for position, scored in enumerate(chunks):
-        if scored.vector is not None and len(scored.vector) == size:
-            vectors[position] = scored.vector
-    return vectors

@@ -1,34 +1,31 @@
 """Bring the copy of a tool in Milvus, and the statistics over it in the library, up to date.
 
-Each step can be repeated, and their order makes any crash harmless: rows of new documents are written first, then the
-statistics, then the rows of removed documents are deleted, and the stamp comes last. The frequencies of removed
-documents are read from their rows in Milvus, because the library no longer has them. A row carries the generation that
-it was written for; one that is newer than the statistics was written before a crash and never counted.
+Documents are written in parts: the rows first, then in one transaction of the library the statistics over them and the
+note how far the copy has come. A crash between the two leaves rows that were never counted: of documents after the
+noted one, which are written again or deleted. The frequencies of removed documents are read from their rows in Milvus,
+because the library no longer has them, and subtracted; then the rows are deleted, and the stamp comes last.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bunko.errors import IndexFailure
+from bunko.indexes.milvus.cards import Card, cards_of, stack_vectors, unpack_cards
 from bunko.indexes.milvus.copies import ToolCopies, ToolCopy
-from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, chunk_dimensions, sparse_vector
 from bunko.indexes.milvus.filters import date_number
-from bunko.indexes.milvus.server import MAX_PATH_BYTES, MAX_RESULTS, MAX_TAG_BYTES, MAX_TAGS, MilvusServer
+from bunko.indexes.milvus.server import MAX_PATH_BYTES, MAX_RESULTS, MAX_TAG_BYTES, MAX_TAGS, MilvusServer, split_card
 from bunko.indexes.milvus.statistics import pack_moments, unpack_moments, vector_size
 from bunko.indexes.moments import Moments
-from bunko.indexes.replica import Follower, batches
+from bunko.indexes.replica import COPY_STEP, Follower, batches
 from bunko.protocols import Store
 from bunko.runtime.failpoints import reach_failpoint
+from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.runtime.timing import timer
-from bunko.text import ngrams
-from bunko.text.line_joins import join_lines
-from bunko.types.records import StoredChunk, ToolStatistics
+from bunko.types.records import ToolStatistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,10 +33,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bunko.index")
 
-# Rows in a request (about 10 kB each), and ids in an expression.
-_ROW_BATCH, _ID_BATCH = 200, 200
+# Rows in a request (about 15 kB each), ids in an expression, and documents whose cards are read at once.
+_ROW_BATCH, _ID_BATCH, _CARD_BATCH = 200, 200, 20
 _MAX_REMOVALS = 10_000  # recorded in the store before they are forgotten
-_DEFAULT_LENGTH = 200.0  # terms of a chunk, before any is known
+_SAMPLED_DOCUMENTS = 100  # to learn how long chunks are
 
 
 class CopyWriter:
@@ -48,12 +45,19 @@ class CopyWriter:
     def __init__(self, store: Store, follower: Follower, server: MilvusServer, copies: ToolCopies) -> None:
         self._store, self._follower, self._server, self._copies = store, follower, server, copies
 
-    def update(self, tool_id: int) -> None:
-        """Replay the changes since the copy of a tool was stamped, or fill it from scratch."""
+    def update(self, tool_id: int, observer: Observer = NO_OBSERVER) -> None:
+        """Replay the changes since the copy of a tool was stamped, or all into a new one."""
         dimension = self._store.stats.dimension(tool_id)
         copy = self._copies.find(tool_id)
-        if copy is None or copy.dimension != dimension or not self._replay(tool_id, copy):
-            self._fill(tool_id, dimension, copy)
+        if copy is None or copy.dimension != dimension or not self._replay(tool_id, copy, observer):
+            self.delete(tool_id, copy)
+            stamp = self._follower.announce_copy(tool_id)
+            empty = ToolStatistics(self._store.generation(), 0, 0)
+            self._store.index_statistics.replace(tool_id, stamp.copy, empty, ())
+            copy = self._copies.create(tool_id, dimension, stamp, self._average_length(tool_id))
+            reach_failpoint("index.created")
+            if not self._replay(tool_id, copy, observer):
+                raise self._follower.other_process()
 
     def delete(self, tool_id: int, copy: ToolCopy | None) -> None:
         """Delete the copy of a tool and its statistics."""
@@ -63,92 +67,79 @@ class CopyWriter:
             self._store.index_statistics.clear(tool_id, copy.stamp.copy)
             self._follower.forget_copy(tool_id, copy.stamp)
 
-    def _fill(self, tool_id: int, dimension: int, old: ToolCopy | None) -> None:
-        """Replace the copy and the statistics of a tool."""
-        self.delete(tool_id, old)
-        replay = self._follower.plan_replay(tool_id, None)
-        stamp = self._follower.announce_copy(tool_id)
-        copy = self._copies.create(tool_id, dimension, stamp)
-        reach_failpoint("index.created")
-        accumulator = StatisticsAccumulator()
-        self._write_documents(tool_id, copy, replay.written, replay.generation, accumulator, replay.written)
-        statistics = accumulator.statistics(replay.generation)
-        self._store.index_statistics.replace(tool_id, stamp.copy, statistics, accumulator.frequencies())
-        reach_failpoint("index.counted")
-        self._copies.write_stamp(tool_id, copy._replace(stamp=stamp._replace(generation=replay.generation)))
-        reach_failpoint("index.stamped")
-
-    def _replay(self, tool_id: int, copy: ToolCopy) -> bool:
+    def _replay(self, tool_id: int, copy: ToolCopy, observer: Observer) -> bool:
         """Apply changes to the copy and the statistics; return False if the copy must be filled from scratch."""
-        stamp = copy.stamp
-        replay = self._follower.plan_replay(tool_id, stamp)
-        statistics = self._store.index_statistics.get(tool_id, stamp.copy)
+        with self._store.read_transaction():
+            replay = self._follower.plan_replay(tool_id, copy.stamp)
+            statistics = self._store.index_statistics.get(tool_id, copy.stamp.copy)
+            # The statistics may be ahead of the copy: a crash came between the two.
+            counted_until = statistics.generation if statistics else 0
+            uncounted = self._store.changes.removed_since(tool_id, counted_until)
+            total = self._store.stats.totals(tool_id).chunks
         if (
             replay.from_scratch
+            or replay.has_same_ids()
             or statistics is None
-            or statistics.generation < stamp.generation
-            or vector_size(statistics.vectors) != copy.dimension
-            or set(replay.removed) & set(replay.written)  # embedded again: all rows change, under the same ids
+            or uncounted is None
+            or (statistics.chunks and vector_size(statistics.vectors) != copy.dimension)
         ):
             return False
-        if not replay.is_worthwhile(stamp):
+        if not replay.is_worthwhile(copy.stamp):
             return True
-        # The statistics may be ahead of the copy: a crash came between the two.
-        uncounted = self._follower.plan_replay(tool_id, stamp._replace(generation=statistics.generation))
-        if uncounted.from_scratch:
-            return False
-        new_stamp = self._follower.announce_change(tool_id, stamp, replay.generation)
         accumulator = StatisticsAccumulator(statistics)
-        if not self._subtract(tool_id, copy, uncounted.removed, statistics.generation, accumulator):
+        copy = copy._replace(stamp=self._follower.announce_change(tool_id, copy.stamp))
+        self._copies.write_stamp(tool_id, copy)  # before any row: a library that was restored from before knows it not
+        # Never counted, but a crash may have come after their rows.
+        self._delete_documents(tool_id, copy, [number for number in replay.removed if number > replay.document])
+        for document_ids in replay.parts():
+            self._write_documents(tool_id, copy, document_ids, replay.generation, accumulator)
+            self._store_statistics(tool_id, copy, accumulator, counted_until, document_ids[-1])
+            observer.on_step(COPY_STEP, min(accumulator.chunks, total), total)
+        # Of the generation that searches know.
+        self._write_documents(tool_id, copy, replay.redated, copy.stamp.generation, None)
+        if not self._subtract(tool_id, copy, uncounted, accumulator):
             return False
-        average_length = statistics.terms / max(statistics.chunks, 1)
-        self._write_documents(
-            tool_id, copy, replay.written, replay.generation, accumulator, uncounted.written,
-            average_length=average_length,
-        )  # fmt: skip
-        # Of the generation that they were counted for: the next sync may subtract them.
-        self._write_documents(
-            tool_id, copy, replay.redated, stamp.generation, accumulator, (), average_length=average_length
-        )
-        new_statistics = accumulator.statistics(replay.generation)
-        if not self._store.index_statistics.update(
-            tool_id, stamp.copy, new_statistics, accumulator.frequencies(), since=statistics.generation
-        ):
-            raise IndexFailure(
-                "Another process is copying the same tool to Milvus", hint="Wait for it, then run: bunko index sync."
-            )
-        reach_failpoint("index.counted")
-        for document_ids in batches(replay.removed, _ID_BATCH):
-            self._server.delete(copy.collection, _documents_expression(tool_id, document_ids))
+        last_id = [replay.document, *replay.written][-1]
+        self._store_statistics(tool_id, copy, accumulator, replay.generation, last_id)
+        self._delete_documents(tool_id, copy, replay.removed)
         reach_failpoint("index.removed")
-        self._copies.write_stamp(tool_id, copy._replace(stamp=new_stamp))
+        self._copies.write_stamp(tool_id, copy._replace(stamp=copy.stamp._replace(generation=replay.generation)))
         reach_failpoint("index.stamped")
         if len(self._store.changes.removed_since(tool_id, 0) or ()) > _MAX_REMOVALS:
             self._store.changes.prune_removals(tool_id, replay.generation)
         return True
 
+    def _average_length(self, tool_id: int) -> float:
+        """Return the average length of the chunks of some documents."""
+        with self._store.read_transaction():
+            ids = self._store.changes.documents_since(tool_id, 0)
+            some = ids[:: max(1, len(ids) // _SAMPLED_DOCUMENTS)]
+            lengths = [int(chunk.term_counts.sum()) for chunk in self._store.changes.chunks_of(some)]
+        return max(sum(lengths) / max(len(lengths), 1), 1.0)
+
+    def _store_statistics(
+        self, tool_id: int, copy: ToolCopy, accumulator: StatisticsAccumulator, generation: int, document_id: int
+    ) -> None:
+        """Store the statistics, with what has changed in them, and note up to which document the copy has all."""
+        note = self._follower.progress(tool_id, copy.stamp, document_id)
+        statistics, changes = accumulator.statistics(generation), accumulator.changes()
+        if not self._store.index_statistics.update(tool_id, copy.stamp.copy, statistics, changes, note):
+            raise self._follower.other_process()
+        reach_failpoint("index.counted")
+
+    def _delete_documents(self, tool_id: int, copy: ToolCopy, document_ids: Sequence[int]) -> None:
+        for batch in batches(document_ids, _ID_BATCH):
+            self._server.delete(copy.collection, _documents_expression(tool_id, batch))
+
     def _subtract(
-        self,
-        tool_id: int,
-        copy: ToolCopy,
-        document_ids: Sequence[int],
-        counted_until: int,
-        accumulator: StatisticsAccumulator,
+        self, tool_id: int, copy: ToolCopy, document_ids: Sequence[int], accumulator: StatisticsAccumulator
     ) -> bool:
         """Subtract the rows of removed documents from the statistics; return False if there are too many to read."""
-        fields = ["generation", "length", "sparse", *(["dense"] if copy.dimension else [])]
-        for batch in batches(document_ids, _ID_BATCH):
-            where = f"{_documents_expression(tool_id, batch)} and generation <= {counted_until}"
-            rows = self._server.query(copy.collection, where, fields, writing=True)
-            if len(rows) >= MAX_RESULTS:
+        for batch in batches(document_ids, _CARD_BATCH):
+            texts = self._server.cards_where(copy.collection, _documents_expression(tool_id, batch))
+            if len(texts) >= MAX_RESULTS:
                 return False
-            vectors = np.array([row["dense"] for row in rows], np.float32) if copy.dimension and rows else None
-            accumulator.add(
-                [_row_dimensions(row) for row in rows],
-                [int(row["length"]) for row in rows],
-                vectors,
-                sign=-1,
-            )
+            accumulator.add([card for _, card in unpack_cards(texts)], copy.dimension, sign=-1)
         return True
 
     def _write_documents(
@@ -157,70 +148,38 @@ class CopyWriter:
         copy: ToolCopy,
         document_ids: Sequence[int],
         generation: int,
-        accumulator: StatisticsAccumulator,
-        uncounted_ids: Sequence[int],
-        *,
-        average_length: float = 0.0,
+        accumulator: StatisticsAccumulator | None,  # None if they were counted before
     ) -> None:
-        """Write the rows of documents, and add those of `uncounted_ids` to the statistics."""
-        uncounted, dimension = set(uncounted_ids), copy.dimension
+        """Write the rows of documents, and count them."""
+        dimension = copy.dimension
         for chunks, rows in self._follower.read_chunks(document_ids):
-            vectors = _stack_vectors(chunks, dimension)
-            gram_keys = _gram_keys(chunks)
-            lengths = [int(chunk.term_counts.sum()) for chunk in chunks]
-            average_length = average_length or sum(lengths) / max(len(lengths), 1) or _DEFAULT_LENGTH
-            parts = [chunk_dimensions(chunk, keys) for chunk, keys in zip(chunks, gram_keys, strict=True)]
+            cards = cards_of(chunks, generation)
+            vectors = stack_vectors(cards, dimension)
             records: list[dict[str, Any]] = []
-            for position, chunk in enumerate(chunks):
-                row = rows[chunk.chunk_id]
+            for position, card in enumerate(cards):
+                row = rows[card.chunk_id]
                 record: dict[str, Any] = {
-                    "id": chunk.chunk_id,
+                    "id": card.chunk_id,
                     "tool": tool_id,
-                    "document_id": chunk.document_id,
-                    "generation": generation,
-                    "length": lengths[position],
+                    "document_id": card.document_id,
                     "path": _cut(row.uri, MAX_PATH_BYTES),
                     "date": date_number(row.date),
                     "tags": [_cut(tag, MAX_TAG_BYTES) for tag in row.tags[:MAX_TAGS]],
-                    "note": "",
-                    "sparse": sparse_vector(chunk, *parts[position], average_length),
+                    "sparse": card.sparse_vector(copy.average_length),
                 }
-                records.append(record | ({"dense": vectors[position].tolist()} if dimension else {}))
+                records.append(
+                    record | split_card(card.pack()) | ({"dense": vectors[position].tolist()} if dimension else {})
+                )
             for batch in batches(records, _ROW_BATCH):
                 with timer("milvus_write", _log, indent=1):
                     self._server.upsert(copy.collection, batch)
                 reach_failpoint("index.written")
-            counted = [position for position, chunk in enumerate(chunks) if chunk.document_id in uncounted]
-            accumulator.add(
-                [np.concatenate(parts[position]) for position in counted],
-                [lengths[position] for position in counted],
-                vectors[counted] if dimension else None,
-            )
+            if accumulator is not None:
+                accumulator.add(cards, dimension)
 
 
 def _documents_expression(tool_id: int, document_ids: Sequence[int]) -> str:
     return f"tool == {tool_id} and document_id in [{', '.join(map(str, document_ids))}]"
-
-
-def _row_dimensions(row: Mapping[str, Any]) -> Any:
-    return np.array([int(key) for key in row["sparse"] if int(key) != FILLER_DIMENSION], np.uint64)
-
-
-def _stack_vectors(chunks: Sequence[StoredChunk], dimension: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Return the vectors of chunks, zeros where there is none that can be compared."""
-    vectors = np.zeros((len(chunks), dimension), np.float32)
-    for position, chunk in enumerate(chunks):
-        if chunk.vector is not None and len(chunk.vector) == dimension and np.isfinite(chunk.vector).all():
-            vectors[position] = chunk.vector
-    return vectors
-
-
-def _gram_keys(chunks: Sequence[StoredChunk]) -> list[Any]:
-    """Return the distinct n-gram keys of each chunk."""
-    keys, positions = ngrams.occurrences([join_lines(chunk.text) for chunk in chunks])
-    order = np.argsort(positions, kind="stable")
-    bounds = np.searchsorted(positions[order], np.arange(len(chunks) + 1))
-    return [np.unique(keys[order[start:end]]) for start, end in itertools.pairwise(bounds)]
 
 
 def _cut(text: str, max_bytes: int) -> str:
@@ -235,48 +194,39 @@ class StatisticsAccumulator:
     """Counts in how many chunks each dimension occurs, and adds up lengths and vectors."""
 
     def __init__(self, start: ToolStatistics | None = None) -> None:
-        self._chunks, self._terms = (start.chunks, start.terms) if start else (0, 0)
+        self.chunks, self._terms = (start.chunks, start.terms) if start else (0, 0)
         self._moments = unpack_moments(start.vectors) if start else None
         self._keys: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
         self._counts: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._collected: list[tuple[npt.NDArray[np.uint64], int]] = []
         self._collected_size = 0
 
-    def add(
-        self,
-        dimensions: Iterable[npt.NDArray[np.uint64]],
-        lengths: Iterable[int],
-        vectors: npt.NDArray[np.float32] | None,
-        *,
-        sign: int = 1,
-    ) -> None:
-        """Add chunks, or subtract them with a sign of -1; `vectors` has zeros for a chunk without a vector."""
-        for dimensions_of_chunk in dimensions:
-            distinct = np.unique(dimensions_of_chunk)
+    def add(self, cards: Sequence[Card], dimension: int, *, sign: int = 1) -> None:
+        """Add chunks, or subtract them with a sign of -1; `dimension` is that of the vectors that count, or 0."""
+        for card in cards:
+            distinct = np.unique(card.dimensions()).astype(np.uint64)
             self._collected.append((distinct, sign))
             self._collected_size += len(distinct)
-        for length in lengths:
-            self._chunks += sign
-            self._terms += sign * length
-        if vectors is not None and len(vectors):
-            moments, current = Moments.of(vectors), self._moments
-            if current is None:
-                zeros = Moments.of(vectors[:0])
-                self._moments = zeros + moments if sign > 0 else zeros - moments
-            else:
-                self._moments = current + moments if sign > 0 else current - moments
+            self.chunks += sign
+            self._terms += sign * card.length
+        if dimension and cards:
+            moments = Moments.of(stack_vectors(cards, dimension))
+            current = self._moments or Moments.of(np.empty((0, dimension), np.float32))
+            self._moments = current + moments if sign > 0 else current - moments
         if self._collected_size > _MAX_COLLECTED:
             self._add_up()
 
     def statistics(self, generation: int) -> ToolStatistics:
         """Return the statistics of all chunks so far."""
-        return ToolStatistics(generation, self._chunks, self._terms, pack_moments(self._moments))
+        return ToolStatistics(generation, self.chunks, self._terms, pack_moments(self._moments))
 
-    def frequencies(self) -> Iterator[tuple[int, int]]:
-        """Yield each dimension and by how much its number of chunks has changed."""
+    def changes(self) -> Iterator[tuple[int, int]]:
+        """Yield each dimension and by how much its number of chunks has changed since the last call."""
         self._add_up()
         changed = self._counts != 0
-        return zip(self._keys[changed].tolist(), self._counts[changed].tolist(), strict=True)
+        keys, counts = self._keys[changed].tolist(), self._counts[changed].tolist()
+        self._keys, self._counts = self._keys[:0], self._counts[:0]
+        return zip(keys, counts, strict=True)
 
     def _add_up(self) -> None:
         keys = np.concatenate([self._keys, *(chunk_keys for chunk_keys, _ in self._collected)])

@@ -11,17 +11,21 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bunko.interfaces.http.authorization import only_listens
+from bunko.interfaces.http.parts import rpc_error
 
 HEADER_SECONDS = 10.0  # for the head of a request, from the connection or its first byte on
 NEW_SECONDS = 1.0  # in which a client sends its request: others that wait longer make room before it
 BODY_SECONDS = 30.0  # for the rest of a request, which has at most 4 MiB
 REFUSED_SECONDS = 2.0  # for the rest of a request that was already refused
+LAST_SECONDS = 0.5  # for a request that is on its way when the server ends
 STALLED_SECONDS = 60.0  # for a client to read on, or to answer its network
 # One assistant needs two or three. Many systems allow a process 1,024 open files.
 MAX_CONNECTIONS = 256
+# What is asked for is not read, so every part gets the form that MCP clients show.
+_BUSY_BODY = rpc_error("Too many open connections. Try again in 5 s.")
 _BUSY_RESPONSE = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 26\r\nConnection: close\r\n"
-    b"Retry-After: 5\r\n\r\nToo many open connections\n"
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\nRetry-After: 5\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(_BUSY_BODY), _BUSY_BODY)
 )
 
 
@@ -39,6 +43,7 @@ class LimitedConnection(H11Protocol):
         self._phase: tuple[object, float] = (None, 0.0)  # the state of the request, and how long it may last
         self._phase_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
+        self._is_ending = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Make room for a new connection, or refuse it."""
@@ -57,6 +62,8 @@ class LimitedConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Handle what the client sends."""
         super().data_received(data)
+        if self._is_ending:
+            self._answer_last()
         self._watch_request()
 
     def on_response_complete(self) -> None:
@@ -66,10 +73,26 @@ class LimitedConnection(H11Protocol):
         self._watch_request()
 
     def shutdown(self) -> None:
-        """End with the server; a client that only listens opens its stream again when there is a server."""
-        super().shutdown()
+        """End with the server; a client that only listens opens its stream again when there is a server.
+
+        A load balancer may send a request in this moment, and cannot know that sending it again would do no harm.
+        """
+        self._is_ending = True
         if self._is_stream():
             self.transport.close()
+        elif self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(LAST_SECONDS, super().shutdown)
+        else:
+            self._answer_last()
+
+    def _answer_last(self) -> None:
+        """Close the connection after the answer to this request, and say so in it if it has not begun."""
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.keep_alive = False
+            if not cycle.response_started:
+                # uvicorn repeats it in the answer.
+                cycle.scope["headers"] = [*cycle.scope["headers"], (b"connection", b"close")]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop all timers."""

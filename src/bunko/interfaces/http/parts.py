@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 Part = Literal["mcp", "api", "page"]
+_INTERNAL_ERROR = -32603  # of JSON-RPC; clients assume it for a status without such a body
 ALL_PARTS: frozenset[Part] = frozenset({"mcp", "api", "page"})
 
 
@@ -54,9 +55,18 @@ def refuse(
     scope: Scope, status: int, code: str, message: str, hint: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return the response for a refused request; the message says what happened, the hint what to do."""
-    if part_of(scope["path"]) == "api":
+    part = part_of(scope["path"])
+    if part == "api":
         return problem(status, code, message, hint, headers)
+    if part == "mcp":
+        return Response(rpc_error(f"{message}. {hint}"), status, dict(headers or {}), "application/json")
     return PlainTextResponse(f"{message}. {hint}\n", status, dict(headers or {}))
+
+
+def rpc_error(text: str) -> bytes:
+    """Return an error as MCP writes it: of another body, clients show only that there was an error."""
+    error = {"code": _INTERNAL_ERROR, "message": text}
+    return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
 
 
 def problem(status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None) -> Response:

@@ -63,10 +63,14 @@ class _Worker:
 
 
 class Supervisor:
-    """Runs a number of processes until SIGINT or SIGTERM, and reports what happens to them; SIGHUP replaces them."""
+    """Runs a number of processes until SIGINT or SIGTERM, and reports what happens to them; SIGHUP replaces them.
 
-    def __init__(self, start: Start, count: int, report: Callable[[str], None]) -> None:
-        self._start, self._report = start, report
+    The socket that they share is closed before they end. Else connections would wait for somebody to accept them, and a
+    load balancer asks another server only if it is refused.
+    """
+
+    def __init__(self, start: Start, count: int, report: Callable[[str], None], listener: socket.socket) -> None:
+        self._start, self._report, self._listener = start, report, listener
         self._workers = [_Worker(number) for number in range(1, count + 1)]
         self._signals: list[int] = []
         self._to_replace: list[_Worker] = []
@@ -86,6 +90,7 @@ class Supervisor:
                         signalled.recv(64)
                     self._notice_ended()
             finally:
+                self._listener.close()
                 self._stop()
         if signal.SIGINT in self._signals:
             raise KeyboardInterrupt

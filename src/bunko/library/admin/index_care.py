@@ -37,14 +37,14 @@ class IndexCare:
     def sync(self, name: str, *, observer: Observer = NO_OBSERVER) -> ToolIndexState:
         """Bring the index of a tool up to date; raise an error if that fails."""
         with self._importer.write_lock(observer, tools=[name]):
-            return bring_up_to_date(self._index, catalog.get_tool(self._store, name))
+            return bring_up_to_date(self._index, catalog.get_tool(self._store, name), observer)
 
     def rebuild(self, name: str, *, observer: Observer = NO_OBSERVER) -> ToolIndexState:
         """Build the index of a tool anew from the library."""
         with self._importer.write_lock(observer, tools=[name]):
             tool = catalog.get_tool(self._store, name)
             self._index.drop(tool.id)
-            return bring_up_to_date(self._index, tool)
+            return bring_up_to_date(self._index, tool, observer)
 
     def drop(self, name: str, *, observer: Observer = NO_OBSERVER) -> None:
         """Delete what the index holds of a tool; the next import or `sync` builds it again."""
@@ -62,9 +62,9 @@ def save_unsaved(store: Store, index: Index, importer: Importer) -> None:
                     index.sync(tool.id)
 
 
-def bring_up_to_date(index: Index, tool: Tool) -> ToolIndexState:
+def bring_up_to_date(index: Index, tool: Tool, observer: Observer = NO_OBSERVER) -> ToolIndexState:
     """Bring an index of a tool up to date; raise an error if that fails."""
-    view = index.sync(tool.id)
+    view = index.sync(tool.id, observer)
     state = index.state(tool.id)
     if state.problem:
         raise IndexFailure(state.problem, hint=state.hint)

@@ -122,7 +122,7 @@ class IndexSwitcher:
             tools = catalog.tools(self._store)
             for number, tool in enumerate(tools):
                 observer.on_step(FILL_STEP, number, len(tools))
-                bring_up_to_date(index, tool)
+                bring_up_to_date(index, tool, observer)
             observer.on_step(FILL_STEP, len(tools), len(tools))
             switch = IndexSwitch(old, current_engine(new_settings), index.location, change)
             self._compare(index, tools, switch, observer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,12 +24,14 @@ from bunko.stores.sql.database import (
 )
 from bunko.stores.sql.totals import keep_counts, read_counts
 from bunko.text.sentence_codec import decode_sentences
-from bunko.text.term_codec import chunk_count, unpack_chunk_terms, unpack_terms
+from bunko.text.term_codec import chunk_count, unpack_terms
 from bunko.types import text_in_context, text_to_index
-from bunko.types.records import ChunkSentences, ChunkTerms, ChunkText, ChunkVector, StoredChunk
+from bunko.types.records import IndexNote, StoredChunk
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from bunko.types import SentenceSubwords
 
 
 _SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
@@ -73,59 +75,39 @@ class SqlChanges:
                 raise LibraryDamaged(f"{self._database.location} lacks chunks of its documents", hint=INCOMPLETE_HINT)
             yield from self._stored_chunks(documents, chunks)
 
-    def chunk_terms(self, ids: Sequence[int]) -> Iterator[ChunkTerms]:
-        """Yield the terms of the chunks with these ids that still exist, in any order."""
-        for chunk_id, document_id, ordinal, uri, terms in self._rows_by_id("terms", ids, (BLOB,)):
-            with self._database.decode_values():
-                keys, counts = unpack_chunk_terms(terms, ordinal)
-            yield ChunkTerms(chunk_id, document_id, tiebreak_order(uri, ordinal), keys, counts)
-
-    def chunk_vectors(self, ids: Sequence[int]) -> Iterator[ChunkVector]:
-        """Yield the vectors of the chunks with these ids that still exist, in any order."""
-        join = " LEFT JOIN vectors ON key = vector_key"
-        for chunk_id, document_id, ordinal, uri, blob in self._rows_by_id("vector", ids, (BLOB | NULL,), join):
-            with self._database.decode_values():
-                vector = None if blob is None else np.frombuffer(blob, np.float32)
-            yield ChunkVector(chunk_id, document_id, tiebreak_order(uri, ordinal), vector)
-
-    def chunk_texts(self, ids: Sequence[int]) -> Iterator[ChunkText]:
-        """Yield the texts of the chunks with these ids that still exist, in any order."""
-        return self._chunk_texts(ids, text_to_index)
-
-    def _chunk_texts(
-        self, ids: Sequence[int], in_context: Callable[[str, Sequence[str], str], str]
-    ) -> Iterator[ChunkText]:
-        columns = 'title, heading_path, start, "end", chunks.text, documents.text'
-        for row in self._rows_by_id(columns, ids, (TEXT, TEXT, INTEGER, INTEGER, TEXT | NULL, TEXT)):
-            chunk_id, document_id, ordinal, uri, title, heading_path, start, end, text, document_text = row
-            with self._database.decode_values():
-                chunk_text = document_text[start:end] if text is None else text
-                full_text = in_context(title, decode_strings(heading_path), chunk_text)
-            yield ChunkText(chunk_id, document_id, tiebreak_order(uri, ordinal), full_text)
-
-    def chunk_sentences(self, ids: Sequence[int]) -> Iterator[ChunkSentences]:
-        """Yield the subwords of the chunks with these ids that still exist, in any order, or else their texts."""
+    def chunk_sentences(self, ids: Sequence[int]) -> dict[int, SentenceSubwords | str | None]:
+        """Return the subwords of those of the chunks that still exist, or else their texts; None without a vector."""
         join, column = self._subwords_column()
         join = f" LEFT JOIN vectors ON vectors.key = vector_key{join}"
         columns, types = f"vectors.key, {column}", (BLOB | NULL, BLOB | NULL)
-        found = {row[0]: row[1:] for row in self._rows_by_id(columns, ids, types, join)}
-        old = [chunk_id for chunk_id, (*_, key, blob) in found.items() if key is not None and blob is None]
-        texts = {chunk.chunk_id: chunk.text for chunk in self._chunk_texts(old, text_in_context)}
-        for chunk_id, (document_id, ordinal, uri, _, blob) in found.items():
+        found: dict[int, SentenceSubwords | str | None] = {}
+        old = []
+        for chunk_id, key, blob in self._rows_by_id(columns, ids, types, join):
             with self._database.decode_values():
-                sentences = texts.get(chunk_id) if blob is None else decode_sentences(blob)
-            yield ChunkSentences(chunk_id, document_id, tiebreak_order(uri, ordinal), sentences)
+                found[chunk_id] = None if blob is None else decode_sentences(blob)
+            if key is not None and blob is None:
+                old.append(chunk_id)
+        texts = self._rows_by_id(
+            'title, heading_path, start, "end", chunks.text, documents.text',
+            old,
+            (TEXT, TEXT, INTEGER, INTEGER, TEXT | NULL, TEXT),
+        )
+        for chunk_id, title, heading_path, start, end, text, document_text in texts:
+            with self._database.decode_values():
+                chunk_text = document_text[start:end] if text is None else text
+                found[chunk_id] = text_in_context(title, decode_strings(heading_path), chunk_text)
+        return found
 
     def _rows_by_id(
         self, columns: str, ids: Sequence[int], types: Sequence[ColumnType], join: str = ""
     ) -> Iterator[tuple[Any, ...]]:
-        """Yield id, document id, ordinal, URI and further columns of chunks."""
+        """Yield the id and columns of chunks."""
         for batch in batches(ids):
             yield from self._database.rows(
-                f"SELECT chunks.id, document_id, ordinal, uri, {columns} FROM chunks"
+                f"SELECT chunks.id, {columns} FROM chunks"
                 f" JOIN documents ON documents.id = document_id{join} WHERE chunks.id IN ({placeholders(batch)})",
                 batch,
-                types=(INTEGER, INTEGER, INTEGER, TEXT, *types),
+                types=(INTEGER, *types),
             )
 
     def _documents(self, ids: Sequence[int]) -> dict[int, tuple[Any, ...]]:
@@ -248,13 +230,13 @@ class SqlChanges:
         """Store the note of an index outside the library about its copy of a tool; an empty one deletes it."""
         with self._database.transaction() as connection:
             if note:
-                put_meta(connection, f"index {index} {tool_id}", note)
+                put_meta(connection, _note_key(tool_id, index), note)
             else:
-                connection.execute("DELETE FROM meta WHERE key = ?", (f"index {index} {tool_id}",))
+                connection.execute("DELETE FROM meta WHERE key = ?", (_note_key(tool_id, index),))
 
     def index_note(self, tool_id: int, index: str) -> str:
         """Return the note of an index about its copy of a tool, or an empty string."""
-        return self._meta_value(f"index {index} {tool_id}")
+        return self._meta_value(_note_key(tool_id, index))
 
     def _meta_value(self, key: str) -> str:
         rows = self._database.rows("SELECT value FROM meta WHERE key = ?", (key,), types=(TEXT,))
@@ -275,3 +257,17 @@ def advance_generation(connection: Connection) -> int:
 def put_meta(connection: Connection, key: str, value: str) -> None:
     """Store a value of the library by its key."""
     connection.execute(_PUT_META, (key, value))
+
+
+def replace_note(connection: Connection, tool_id: int, note: IndexNote) -> bool:
+    """Replace the note of an index about its copy of a tool; return False if it is another one now."""
+    key = _note_key(tool_id, note.name)
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    if row is None or row[0] != note.old:
+        return False
+    put_meta(connection, key, note.new)
+    return True
+
+
+def _note_key(tool_id: int, index: str) -> str:
+    return f"index {index} {tool_id}"

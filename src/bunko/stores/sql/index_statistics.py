@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from bunko.stores.sql.changes import replace_note
 from bunko.stores.sql.database import BLOB, INTEGER, Connection, Database, batches, placeholders, retried
-from bunko.types.records import MAX_GENERATIONS_BEHIND, ToolStatistics
+from bunko.types.records import MAX_GENERATIONS_BEHIND, IndexNote, ToolStatistics
 
 _TABLES = ("index_statistics", "index_frequencies")
 _PUT = (
@@ -66,16 +67,11 @@ class SqlIndexStatistics:
             _put(connection, tool_id, copy, statistics, frequencies)
 
     def update(
-        self, tool_id: int, copy: str, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], *, since: int
+        self, tool_id: int, copy: str, statistics: ToolStatistics, changes: Iterable[tuple[int, int]], note: IndexNote
     ) -> bool:
-        """Replace the statistics of a copy and add changes to its frequencies, atomically."""
-        if not self._database.has_table("index_statistics"):
-            return False
+        """Replace the statistics of a copy and the note about it, and add changes to its frequencies, atomically."""
         with self._database.transaction() as connection:
-            row = connection.execute(
-                "SELECT generation FROM index_statistics WHERE tool_id = ? AND copy = ?", (tool_id, copy)
-            ).fetchone()
-            if row is None or row[0] != since:
+            if not replace_note(connection, tool_id, note):
                 return False
             _put(connection, tool_id, copy, statistics, changes)
             return True

@@ -195,7 +195,8 @@ def _run(action: str, names: Sequence[str], shared: SharedOptions) -> None:
     with shared.open(create=False) as library:
         for name in _selected(library, names):
             act = library.index.rebuild if action == "rebuild" else library.index.sync
-            states.append(act(name, observer=_observer()))
+            with show_steps() as observer:
+                states.append(act(name, observer=observer))
             if not shared.as_json:
                 _print_state(states[-1])
         if shared.as_json:

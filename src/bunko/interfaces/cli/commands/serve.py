@@ -249,7 +249,7 @@ class HttpServer:
             return process, reader
 
         try:
-            Supervisor(start, count, print_stderr).run()
+            Supervisor(start, count, print_stderr, listener).run()
         finally:
             folder.cleanup()
 

@@ -197,6 +197,9 @@ def index_state_text(state: IndexState) -> str:
     chunks = "" if state.rows is None else f", {format_count(state.rows, 'chunk', number_format=',')}"
     if state.pending:
         documents = format_count(state.pending, "document", number_format=",")
+        if state.rows and not state.generation:
+            copied = format_count(state.rows, "chunk", number_format=",")
+            return f"{documents} missing, {copied} copied. Go on with: bunko index sync"
         return f"{documents} behind, at generation {state.generation}{chunks}. Update it with: bunko index sync"
     return f"up to date{chunks}" + (f". {state.hint}" if state.hint else "")
 
