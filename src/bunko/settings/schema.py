@@ -468,7 +468,9 @@ class MilvusSection(Section):
     consistency_level: Literal["Strong", "Bounded", "Session", "Eventually"] = setting(
         "Bounded", "How current the answers of a cluster are; Strong waits for all writes"
     )
-    candidates: int = setting(400, "Most chunks that each arm takes from Milvus, unless too few of them match", low=50, high=10_000)
+    candidates: int = setting(
+        400, "Most chunks that each arm takes from Milvus, unless too few of them match", low=50, high=10_000
+    )
     timeout: float = setting(5.0, "Maximum time a search waits for the server, in seconds", low=0.1)
     write_timeout: float = setting(
         60.0, "Maximum time an import waits for the server to store a batch, in seconds", low=0.1

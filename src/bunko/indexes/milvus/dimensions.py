@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -56,7 +57,9 @@ def gram_dimensions(gram_keys: npt.NDArray[np.uint64]) -> Dimensions:
 
 def term_dimensions(terms: Sequence[QueryTerm]) -> Dimensions:
     """Return the dimension of each word or n-gram of a query."""
-    keys = np.array([term.key for term in terms], np.uint64)
-    is_gram = np.array([term.is_gram for term in terms], bool)
-    found: Dimensions = np.where(is_gram, dimensions(keys, "gram"), dimensions(keys, "word"))
-    return found
+    return np.array([_term_dimension(term.key, term.is_gram) for term in terms], np.uint32)
+
+
+@lru_cache(maxsize=10_000)  # a search asks for the same terms again and again
+def _term_dimension(key: int, is_gram: bool) -> int:
+    return int(dimensions(np.array([key], np.uint64), "gram" if is_gram else "word")[0])

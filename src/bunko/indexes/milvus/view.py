@@ -349,8 +349,8 @@ def _split(terms: Sequence[QueryTerm]) -> tuple[list[QueryTerm], list[QueryTerm]
     return [term for term in terms if not term.is_gram], [term for term in terms if term.is_gram]
 
 
-# A word has at most a handful of translations and synonyms that count.
-_MAX_VECTORS = 8
+# A word has at most a handful of translations and synonyms that count, and the first three are most likely the best.
+_MAX_VECTORS, _MAX_HINTS = 8, 3
 
 
 class Queries(NamedTuple):
@@ -397,7 +397,7 @@ def word_queries(
         by_rank.append(vector_of([position for group in groups.values() for position in group[rank:end] or group[-1:]]))
     if sum(len(group) > 1 for group in groups.values()) == 1:
         return Queries(by_rank, plain=plain)
-    return Queries([everything], by_rank, plain)
+    return Queries([everything], by_rank[:_MAX_HINTS], plain)
 
 
 _NO_MATCH = -np.inf
