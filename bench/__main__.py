@@ -22,7 +22,7 @@ NAMES = (
 )  # fmt: skip
 # Their environment has the clients of other engines.
 APART = ("engines",)
-WITH_SIZES = ("looking", "growth", "memos")
+WITH_SIZES = ("looking", "growth", "memos", "engines")
 WITH_FOLDERS = ("importing", "splitting", "extraction")
 PEERS = ("numpy", "tantivy", "bm25s", "chromadb", "fugashi")
 
@@ -41,7 +41,9 @@ def main() -> None:
         "--write", action="store_true", help="write the tables of the named benchmarks into the documents"
     )
     parser.add_argument(
-        "--large", action="store_true", help="also measure 100,000 files, 500,000 memos and 1,000,000 chunks"
+        "--large",
+        action="store_true",
+        help="also measure 100,000 files, 500,000 memos, 1,000,000 chunks, and engines with 250,000",
     )
     arguments = parser.parse_args()
     for unknown in set(arguments.names) - {*NAMES, *APART}:
