@@ -132,10 +132,6 @@ class CardReader:
                 found |= new
         return found
 
-    def forget(self) -> None:
-        """Forget all cards."""
-        self._cache = {}
-
 
 def count_words(cards: Sequence[Card], dimensions: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
     """Return how often each chunk contains the words with these dimensions, one row for each chunk."""

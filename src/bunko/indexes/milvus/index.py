@@ -213,7 +213,7 @@ class MilvusIndex:
             statistics = CopyStatistics(tool_id, tool_copy.stamp.copy, read, {})
             if self._copy_ids.setdefault(tool_id, tool_copy.stamp.copy) != tool_copy.stamp.copy:
                 self._copy_ids[tool_id] = tool_copy.stamp.copy
-                self._reader.forget()  # the rows of a copy have the same cards for ever, those of the next one others
+                self._reader = CardReader(self._cards)  # rows of a copy never get other cards, but the next copy may
             copy = SearchedCopy(
                 tool_id,
                 tool_copy.collection,

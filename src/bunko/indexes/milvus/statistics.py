@@ -56,13 +56,13 @@ class SearchStatistics:
                 self._pending_counts.update(card.dimensions().tolist())
         counts = [self._pending_counts[dimension] for dimension in wanted]
         for tool_id, copy, _, known in self._copies:
-            if missing := [dimension for dimension in wanted if dimension not in known]:
-                if len(known) > _MAX_KNOWN:
-                    known.clear()
-                    missing = wanted
+            found = {dimension: known[dimension] for dimension in wanted if dimension in known}
+            if missing := [dimension for dimension in wanted if dimension not in found]:
                 read = self._store.index_statistics.frequencies(tool_id, copy, missing)
-                known |= {dimension: read.get(dimension, 0) for dimension in missing}
-            counts = [count + known[dimension] for count, dimension in zip(counts, wanted, strict=True)]
+                found |= {dimension: read.get(dimension, 0) for dimension in missing}
+                if len(known) < _MAX_KNOWN:
+                    known |= found
+            counts = [count + found[dimension] for count, dimension in zip(counts, wanted, strict=True)]
         # Documents that were removed and not yet subtracted must not make a term more frequent than there are chunks.
         return [max(0, min(count, self.size)) for count in counts]
 
