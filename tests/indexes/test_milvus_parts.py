@@ -50,7 +50,7 @@ def test_a_card_is_read_as_it_was_written(has_vector: bool) -> None:
     sentences = np.array([1, 2, 15360, 8, 9], np.uint16) if has_vector else None
     chunk = StoredChunk(2**40, 7, 2**64 - 1, "京都の寺\n京都", keys, counts, vector, sentences)
     empty = StoredChunk(3, 8, 0, "", keys[:0], counts[:0], None)
-    cards = cards_of([chunk, empty], 12)
+    cards = cards_of([chunk, empty], 5, 12)
     assert [Card.unpack(card.chunk_id, card.pack()) for card in cards] == cards
     assert (cards[0].length, cards[0].document_id, cards[0].tiebreak_order) == (704, 7, 2**64 - 1)
     assert count_words(cards, dimensions(np.array([4, 2**63 + 5, 1], np.uint64), "word")).tolist() == [
@@ -70,7 +70,7 @@ def test_chunks_that_are_added_and_removed_leave_no_trace() -> None:
 
     def card(number: int, length: int, word: int, grams: list[int]) -> Card:
         word_bytes, gram_bytes = (np.array(values, "<u4").tobytes() for values in ([word], grams))
-        return Card(number, 1, 1, 0, length, word_bytes, b"", gram_bytes, vectors[number].tobytes(), b"")
+        return Card(number, 1, 1, 1, 0, length, word_bytes, b"", gram_bytes, vectors[number].tobytes(), b"")
 
     first, second = card(0, 3, 5, [5, 7]), card(1, 2, 7, [9])
     accumulator.add([first, second], 4)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bunko.errors import IndexFailure
 from bunko.indexes.milvus import cards as milvus_cards
 from bunko.indexes.milvus.cards import CardReader, cards_of
 from bunko.indexes.milvus.statistics import CopyStatistics, SearchStatistics, unpack_moments
-from bunko.indexes.milvus.view import MilvusView, SearchedCopy
+from bunko.indexes.milvus.view import MilvusView, SearchedCopy, highest_ratio
 from bunko.indexes.milvus.writer import StatisticsAccumulator
 from bunko.protocols import Store
 from bunko.search.query_analysis import analyse_query
@@ -32,7 +33,7 @@ class Rows:
     """The rows that Milvus would have, searched by their exact products."""
 
     def __init__(self, chunks: Sequence[StoredChunk], average_length: float) -> None:
-        cards = cards_of(chunks, 0)
+        cards = cards_of(chunks, 1, 0)
         self.cards = {card.chunk_id: card.pack() for card in cards}
         self.sparse = {card.chunk_id: card.sparse_vector(average_length) for card in cards}
         self.dense = {chunk.chunk_id: chunk.vector for chunk in chunks}
@@ -40,7 +41,7 @@ class Rows:
 
     def read_cards(self, collection: str, ids: Sequence[int]) -> Mapping[int, str]:
         self.read += len(ids)
-        return {row_id: self.cards[row_id] for row_id in ids if self.is_in(row_id, collection)}
+        return {row_id: self.cards[row_id] for row_id in ids if row_id in self.cards and self.is_in(row_id, collection)}
 
     def is_in(self, row_id: int, collection: str) -> bool:
         return collection == "rows" or collection == ("odd" if row_id % 2 else "even")
@@ -94,7 +95,7 @@ def open_view(filled: tuple[Store, Tool, list[StoredChunk]], rows: Rows) -> Call
     """Open a view of the rows in some collections."""
     store, tool, chunks = filled
     accumulator = StatisticsAccumulator()
-    accumulator.add(cards_of(chunks, 0), DIMENSION)
+    accumulator.add(cards_of(chunks, tool.id, 0), DIMENSION)
     statistics = accumulator.statistics(store.generation())
     store.index_statistics.replace(tool.id, "copy", statistics, accumulator.changes())
     moments = unpack_moments(statistics.vectors)
@@ -105,7 +106,7 @@ def open_view(filled: tuple[Store, Tool, list[StoredChunk]], rows: Rows) -> Call
         ]
         search_statistics = SearchStatistics(store, [CopyStatistics(tool.id, "copy", statistics, {})], [], len(chunks))
         return MilvusView(
-            rows.search, CardReader(rows.read_cards), store, [tool.id], copies, [], search_statistics, lambda: None,
+            rows.search, CardReader(rows.read_cards), store, [tool.id], [], copies, [], search_statistics, lambda: None,
             generation=store.generation(), candidates=CANDIDATES,
         )  # fmt: skip
 
@@ -173,3 +174,30 @@ def test_cards_are_read_once_until_there_are_too_many(
     assert [card.pack() for card in reader.cards(ids, ["rows"]).values()] == [rows.cards[row] for row in ids]
     assert list(reader.cards(ids[:4], ["rows"])) == ids[:4]
     assert rows.read - before == 4 + 4 + 4
+
+
+def test_a_row_that_is_deleted_during_a_search_keeps_its_card(
+    open_view: Callable[..., MilvusView], rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(milvus_cards, "MAX_CACHED", 0)
+    view, terms = open_view("rows"), analyse_query("garden dog").terms
+    found = view.rank(terms, 3, k1=1.2, b=0.75).rows
+    matches = view.matches(terms, found)
+    monkeypatch.setattr(rows, "cards", {})
+    assert view.matches(terms, found) == matches
+    unread = next(row for row in rows.sparse if row not in found)
+    monkeypatch.setattr(rows, "sparse", {})
+    with pytest.raises(IndexFailure, match="The index has changed during the search"):
+        open_view("rows").matches(terms, [unread])
+
+
+@pytest.mark.parametrize(("k1", "b"), [(1.2, 0.75), (0.4, 0.0), (2.5, 0.5), (1.5, 1.0)])
+@pytest.mark.parametrize("copied_average", [20.0, 100.0, 300.0])
+def test_no_score_is_above_the_bound_of_its_product(k1: float, b: float, copied_average: float) -> None:
+    bound = highest_ratio(k1, b, 100.0, copied_average)
+    for length in (1.0, 10.0, 80.0, 100.0, 250.0, 400.0):
+        for count in (1.0, 2.0, 5.0, 40.0, 400.0):
+            score = (k1 + 1) * count / (count + k1 * (1 - b + b * length / 100.0))
+            product = 2.2 * count / (count + 1.2 * (0.25 + 0.75 * length / copied_average))
+            assert score <= bound * product * (1 + 1e-9)
+    assert bound >= 1, "that of an n-gram"

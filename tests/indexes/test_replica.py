@@ -142,10 +142,32 @@ def test_of_two_that_change_a_copy_only_the_last_goes_on(store: Store, tool: Too
     assert follower.plan_replay(tool.id, first).from_scratch
 
 
-def test_a_note_of_an_older_bunko_is_that_of_an_unknown_copy(store: Store, tool: Tool, follower: Follower) -> None:
+def test_a_copy_with_a_note_of_an_older_bunko_has_all_up_to_its_stamp(
+    store: Store, tool: Tool, follower: Follower
+) -> None:
+    store.documents.write(tool.id, upsert=[prepared("old.md", "text")])
     stamp = follower.announce_copy(tool.id)._replace(generation=store.generation())
     store.changes.set_index_note(tool.id, f"engine {stamp.copy}", f"{stamp.nonce} 0123456789abcdef")
-    assert follower.plan_replay(tool.id, stamp).from_scratch
+    store.documents.write(tool.id, upsert=[prepared("new.md", "text")])
+    replay = follower.plan_replay(tool.id, stamp)
+    assert (replay.from_scratch, len(replay.written)) == (False, 1)
+    assert follower.announce_change(tool.id, stamp).copy == stamp.copy
+
+
+def test_a_tool_that_was_rebuilt_beside_imports_is_copied_whole(store: Store, tool: Tool, follower: Follower) -> None:
+    """Its documents may have ids below those that were copied meanwhile."""
+    shadow = store.tools.put(Tool("shadow"))
+    store.documents.write(shadow.id, upsert=[prepared("a.md", "rebuilt")])
+    store.documents.write(tool.id, upsert=[prepared("a.md", "imported meanwhile")])
+    stamp = follower.announce_copy(tool.id)
+    copied = follower.plan_replay(tool.id, stamp).written[-1]
+    follower.note_progress(tool.id, stamp, copied)
+    stamp = stamp._replace(generation=store.generation())
+    store.tools.swap(tool, shadow)
+    replay = follower.plan_replay(tool.id, stamp)
+    assert replay.written
+    assert replay.written[0] < copied
+    assert replay.has_same_ids()
 
 
 def test_parts_are_a_hundredth_of_a_fill_and_ten_documents_of_a_small_one() -> None:

@@ -287,6 +287,26 @@ def test_a_library_that_is_restored_between_stops_gets_its_own_index(
         )
 
 
+def test_a_library_that_is_restored_from_the_middle_of_a_fill_is_copied_anew(folder: Path, tmp_path: Path) -> None:
+    """The copy was finished after the backup: it has more rows than the statistics in the library count."""
+    engines.require_milvus()
+    backup = tmp_path / "backup.db"
+
+    def back_up(_step: str, done: int, total: int) -> None:
+        if not backup.exists() and done > total // 3:
+            with closing(sqlite3.connect(folder / "library.db")) as source, closing(sqlite3.connect(backup)) as target:
+                source.backup(target)
+
+    with opened(folder) as (store, tool_id), closing(filling.open_index("milvus", store, folder)) as index:
+        assert list(index.sync(tool_id, Observer(on_step=back_up)).notices) == []
+    for path in folder.glob("library.db*"):
+        path.unlink()
+    backup.rename(folder / "library.db")
+    with opened(folder) as (store, tool_id):
+        assert fill("milvus", store, tool_id, folder) == fill("milvus", store, tool_id, tmp_path / "whole")
+        assert_equal(contents("milvus", store, tool_id, folder), contents("milvus", store, tool_id, tmp_path / "whole"))
+
+
 def test_of_two_processes_that_fill_at_once_one_does_it_and_the_other_says_so(folder: Path) -> None:
     """As if the lock of the tool were lost, with the connection to a server."""
     engines.require_milvus()

@@ -106,7 +106,7 @@ def assert_in_step(library: Library, environ: Environ) -> None:
     chunks = list(store.changes.chunks_since(tool.id, 0))
     assert raw_ids(library, environ) == {chunk.chunk_id for chunk in chunks}
     accumulator = StatisticsAccumulator()
-    accumulator.add(cards_of(chunks, 0), store.stats.dimension(tool.id))
+    accumulator.add(cards_of(chunks, tool.id, 0), store.stats.dimension(tool.id))
     copy = copy_id(library, environ)
     counted, stored = accumulator.statistics(0), store.index_statistics.get(tool.id, copy)
     assert stored is not None
@@ -235,6 +235,16 @@ def test_hits_of_chunks_that_are_gone_are_dropped_and_made_up_for(
         library.close()
     with open_docs(**environ) as library:
         assert_in_step(library, environ)
+
+
+def test_a_copy_that_another_process_made_anew_is_followed(docs: Path, open_docs: Opener, environ: Environ) -> None:
+    fill(docs)
+    with open_docs(**environ) as server, open_docs(**environ) as other:
+        server.reindex()
+        expected = [(hit.uri, hit.score) for hit in other.search("予算の会議", mode="bm25").hits]
+        assert server.search("京都の寺", mode="bm25").hits
+        other.index.rebuild("documents")
+        assert [(hit.uri, hit.score) for hit in server.search("予算の会議", mode="bm25").hits] == expected
 
 
 def test_a_collection_of_another_program_is_left_alone(docs: Path, open_docs: Opener, environ: Environ) -> None:

@@ -2,9 +2,9 @@
 
 A copy carries its id, the generation that it has caught up with and a nonce. The library notes which nonces the copy
 has or is about to get, and up to which document everything was written to it: a document that is written or replaced
-gets an id above all earlier ones. So whatever a crash interrupts goes on from there. A copy with another nonce belongs
-to another history of the library, such as one that was restored from a backup, and is filled from scratch: like any
-change, from generation 0 on.
+gets an id above all earlier ones, and one that keeps its id counts as removed too. So whatever a crash interrupts goes
+on from there. A copy with another nonce belongs to another history of the library, such as one that was restored from a
+backup, and is filled from scratch: like any change, from generation 0 on.
 
 There may be several copies of a tool, such as one on each machine. A copy that is filled from scratch gets a new id,
 so that each has its own notes, under all addresses of a server.
@@ -106,6 +106,10 @@ class Follower:
                     return Replay(generation, False, removed, written, redated, note.document)
             return Replay(generation, True, (), changes.documents_since(tool_id, 0))
 
+    def knows(self, tool_id: int, stamp: Stamp) -> bool:
+        """Return whether the copy with a stamp is still the one that the library follows."""
+        return stamp.nonce in self._read_note(tool_id, stamp).nonces
+
     def announce_copy(self, tool_id: int) -> Stamp:
         """Note in the library that a copy is about to be filled from scratch, and return its first stamp."""
         stamp = Stamp(0, secrets.token_hex(8), secrets.token_hex(8))
@@ -164,9 +168,10 @@ class Follower:
         reach_failpoint("index.announced")
 
     def _read_note(self, tool_id: int, stamp: Stamp) -> _Note:
-        """Return the note about a copy, without nonces if there is none, or one that an older bunko wrote."""
+        """Return the note about a copy, without nonces if there is none."""
         words = self._store.changes.index_note(tool_id, self._note_name(stamp)).split()
-        return _Note(int(words[0]), int(words[1]), words[2:]) if len(words) > 2 else _Note(0, 0, [])
+        # That of an older bunko has only nonces: the copy has all up to its stamp.
+        return _Note(int(words[0]), int(words[1]), words[2:]) if len(words) > 2 else _Note(0, 0, words)
 
     def _note_name(self, stamp: Stamp) -> str:
         return f"{self._engine} {stamp.copy}"

@@ -19,7 +19,7 @@ from bunko.indexes.moments import Moments
 from bunko.protocols import Store
 from bunko.runtime import array_file
 from bunko.runtime.array_file import DamagedArrayFile
-from bunko.types.records import NearestRows, QueryTerm, Ranking
+from bunko.types.records import NearestRows, Ranking
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,24 +51,7 @@ class ChromaView:
         self.rows, self.chunk_ids, self.tie_order = segments.rows, segments.chunk_ids, segments.tie_order
         self.max_score, self.matches, self.cosines = segments.max_score, segments.matches, segments.cosines
         self.term_scores, self.sentences = segments.term_scores, segments.sentences
-
-    def rank(
-        self, terms: Sequence[QueryTerm], k: int, *, k1: float, b: float, where: tuple[int, ...] | None = None
-    ) -> Ranking:
-        """Return the k best rows by BM25 over words, with n-grams as an additional signal."""
-        return self._segments.rank(terms, k, k1=k1, b=b, where=where)
-
-    def rank_grams(
-        self, grams: Sequence[QueryTerm], k: int, *, min_share: float, where: tuple[int, ...] | None = None
-    ) -> Ranking:
-        """Return the k rows with the highest idf sum of n-grams, among rows with `min_share` of their weights."""
-        return self._segments.rank_grams(grams, k, min_share=min_share, where=where)
-
-    def rank_key_ranges(
-        self, ranges: Sequence[tuple[int, int]], k: int, *, where: tuple[int, ...] | None = None
-    ) -> Ranking:
-        """Return the k rows with n-grams in the most key ranges."""
-        return self._segments.rank_key_ranges(ranges, k, where=where)
+        self.rank, self.rank_grams, self.rank_key_ranges = segments.rank, segments.rank_grams, segments.rank_key_ranges
 
     def nearest(self, vector: npt.NDArray[np.float32], k: int, *, where: tuple[int, ...] | None = None) -> NearestRows:
         """Return the k rows with the highest cosine."""

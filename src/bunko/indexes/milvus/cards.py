@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, dimensions, gram_dimensions
+from bunko.indexes.replica import batches
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
 from bunko.types.records import StoredChunk
@@ -20,13 +21,15 @@ from bunko.types.records import StoredChunk
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+VERSION = 1  # of the cards that are packed with this module
 # About 4 kB each.
 MAX_CACHED = 10_000
+_READ_BATCH = 500
 # The usual values: candidates need no more than a good guess of their scores.
 USUAL_K1, USUAL_B = 1.2, 0.75
 _FILLER_WEIGHT = 1e-6
-# Generation, document, order among equal scores, length, number of words, of n-grams, and of numbers of the vector.
-_HEADER = Struct("<qqQIIII")
+# Tool, generation, document, order among equal scores, length, and how many words, n-grams and numbers of the vector.
+_HEADER = Struct("<qqqQIIII")
 _DIMENSION_BYTES, _COUNT_BYTES, _FLOAT_BYTES = 4, 2, 4
 
 
@@ -34,6 +37,7 @@ class Card(NamedTuple):
     """What a row says of its chunk; arrays as bytes, so that those of many chunks are joined at once."""
 
     chunk_id: int
+    tool_id: int
     generation: int  # that the row was written for
     document_id: int
     tiebreak_order: int
@@ -59,22 +63,21 @@ class Card(NamedTuple):
     def pack(self) -> str:
         """Return the card as a text."""
         header = _HEADER.pack(
-            self.generation, self.document_id, self.tiebreak_order, self.length,
+            self.tool_id, self.generation, self.document_id, self.tiebreak_order, self.length,
             len(self.words) // _DIMENSION_BYTES, len(self.grams) // _DIMENSION_BYTES, len(self.vector) // _FLOAT_BYTES,
         )  # fmt: skip
-        return base64.b64encode(b"".join((header, *self[5:]))).decode("ascii")
+        return base64.b64encode(b"".join((header, *self[6:]))).decode("ascii")
 
     @classmethod
     def unpack(cls, chunk_id: int, text: str) -> Card:
         """Return the card of a chunk from a text."""
         data = base64.b64decode(text)
-        generation, document_id, tiebreak_order, length, words, grams, floats = _HEADER.unpack_from(data)
+        *numbers, words, grams, floats = _HEADER.unpack_from(data)
         start, parts = _HEADER.size, []
         for size in (words * _DIMENSION_BYTES, words * _COUNT_BYTES, grams * _DIMENSION_BYTES, floats * _FLOAT_BYTES):
             parts.append(data[start : start + size])
             start += size
-        arrays = (*parts, data[start:])
-        return cls(chunk_id, generation, document_id, tiebreak_order, length, *arrays)
+        return cls._make((chunk_id, *numbers, *parts, data[start:]))
 
 
 def unpack_cards(texts: Mapping[int, str]) -> Iterator[tuple[int, Card]]:
@@ -84,8 +87,8 @@ def unpack_cards(texts: Mapping[int, str]) -> Iterator[tuple[int, Card]]:
             yield chunk_id, Card.unpack(chunk_id, text)
 
 
-def cards_of(chunks: Sequence[StoredChunk], generation: int) -> list[Card]:
-    """Return the cards of chunks."""
+def cards_of(chunks: Sequence[StoredChunk], tool_id: int, generation: int) -> list[Card]:
+    """Return the cards of chunks of a tool."""
     gram_keys, positions = ngrams.occurrences([join_lines(chunk.text) for chunk in chunks])
     order = np.argsort(positions, kind="stable")
     bounds = np.searchsorted(positions[order], np.arange(len(chunks) + 1))
@@ -99,6 +102,7 @@ def cards_of(chunks: Sequence[StoredChunk], generation: int) -> list[Card]:
         cards.append(
             Card(
                 chunk.chunk_id,
+                tool_id,
                 generation,
                 chunk.document_id,
                 chunk.tiebreak_order,
@@ -114,7 +118,7 @@ def cards_of(chunks: Sequence[StoredChunk], generation: int) -> list[Card]:
 
 
 class CardReader:
-    """Reads cards by the ids of their chunks, and keeps them: the row of a chunk has the same card for ever."""
+    """Reads cards by the ids of their chunks, and keeps them: within a copy, the row of a chunk has one for ever."""
 
     def __init__(self, read: Callable[[str, Sequence[int]], Mapping[int, str]]) -> None:
         self._read = read  # from a collection and ids to the packed cards that it has of them
@@ -124,11 +128,11 @@ class CardReader:
         """Return the cards of these ids that are in one of the collections."""
         found = {chunk_id: card for chunk_id in ids if (card := self._cache.get(chunk_id)) is not None}
         for collection in collections:
-            if missing := [chunk_id for chunk_id in ids if chunk_id not in found]:
-                new = dict(unpack_cards(self._read(collection, missing)))
+            for batch in batches([chunk_id for chunk_id in ids if chunk_id not in found], _READ_BATCH):
+                new = dict(unpack_cards(self._read(collection, batch)))
                 if len(self._cache) + len(new) > MAX_CACHED:
                     self._cache = {}
-                self._cache |= new
+                self._cache.update(new)
                 found |= new
         return found
 

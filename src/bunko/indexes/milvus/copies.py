@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from bunko.errors import IndexFailure
-from bunko.indexes.milvus import dimensions
+from bunko.indexes.milvus import cards, dimensions
 from bunko.indexes.milvus.dimensions import FILLER_DIMENSION
 from bunko.indexes.milvus.server import SCALAR_FIELDS, MilvusServer
 from bunko.indexes.replica import Stamp
@@ -21,8 +21,8 @@ from bunko.protocols import Store
 from bunko.runtime.failpoints import reach_failpoint
 from bunko.text import ngrams
 
-# With other dimensions or n-grams in its rows, a copy is made again.
-_ROW_FORMAT = f"{dimensions.VERSION}.{ngrams.VERSION}"
+# With other cards, dimensions or n-grams in its rows, a copy is made again.
+_ROW_FORMAT = f"{cards.VERSION}.{dimensions.VERSION}.{ngrams.VERSION}"
 _LOCK_SECONDS = 60.0
 _USUAL_LENGTH = 100.0  # of a chunk, in words
 _NOT_ALLOWED = re.compile(r"[^0-9A-Za-z_]")
@@ -67,7 +67,7 @@ class ToolCopies:
             if not self._is_checked(name, dimension):
                 self._server.create(name, dimension)
                 reach_failpoint("index.collection")
-                average_length = next(iter(self._average_lengths.values()), average_length)
+                average_length = next(iter(self._average_lengths.values()), average_length or _USUAL_LENGTH)
                 self._write_owner(name, dimension, average_length)
             copy = ToolCopy(dimension, name, self._average_lengths[name], stamp)
             self.write_stamp(tool_id, copy)
@@ -127,6 +127,9 @@ class ToolCopies:
             if re.fullmatch(rf"{self._prefix}\d+", name):
                 rows = self._server.query(name, "id == 0", ["note"], limit=1)
                 if [row["note"] for row in rows] == [self._library_id]:
+                    for row in self._server.query(name, "id < 0", ["id", "note"]):
+                        _, copy, *_ = *str(row["note"]).split(), "", ""
+                        self._store.index_statistics.clear(-int(row["id"]), copy)
                     self._server.drop(name)
 
     def _read_notes(self, name: str, dimension: int, tool_id: int) -> list[str]:

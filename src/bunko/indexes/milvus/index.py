@@ -18,7 +18,7 @@ from bunko.indexes.milvus.statistics import CopyStatistics, SearchStatistics, un
 from bunko.indexes.milvus.view import MilvusView, PendingChunks, SearchedCopy
 from bunko.indexes.milvus.writer import CopyWriter
 from bunko.indexes.options import EngineOptions, MilvusOptions
-from bunko.indexes.replica import EnginePause, Follower, Replay
+from bunko.indexes.replica import EnginePause, Follower, Replay, Stamp
 from bunko.protocols import IndexView, Store
 from bunko.runtime.observer import NO_OBSERVER, Observer
 from bunko.types.records import IndexState
@@ -31,6 +31,7 @@ class _ToolState(NamedTuple):
     """What a search needs to know about the copy of a tool, when the store had a generation."""
 
     generation: int
+    stamp: Stamp | None  # of the copy
     copy: SearchedCopy | None
     statistics: CopyStatistics | None
     pending: PendingChunks
@@ -80,6 +81,7 @@ class MilvusIndex:
             self._reader,
             self._store,
             tool_ids,
+            without_vectors,
             copies,
             pending,
             self._search_statistics(states),
@@ -138,7 +140,8 @@ class MilvusIndex:
             statistics = self._store.index_statistics.get(tool_id, copy.stamp.copy)
             rows = self._server.count(copy.collection, f"tool == {tool_id}")
             if rows != expected or statistics is None or statistics.chunks != expected:
-                return f"The copy in Milvus has {rows} chunks, and the library {expected}"
+                counted = statistics.chunks if statistics else 0
+                return f"The copy in Milvus has {rows} chunks, {counted} of them counted, and the library {expected}"
             return ""
 
     def repair(self, tool_id: int) -> bool:
@@ -201,7 +204,13 @@ class MilvusIndex:
     def _state(self, tool_id: int) -> _ToolState:
         """Return the state of a tool for a search; it is read once for each state of the store."""
         cached, generation = self._states.get(tool_id), self._store.generation()
-        if cached is not None and cached.generation == generation and cached.is_current:
+        if (
+            cached is not None
+            and cached.generation == generation
+            and cached.is_current
+            # Another process may have made the copy anew, which changes nothing else in the store.
+            and (cached.stamp is None or self._follower.knows(tool_id, cached.stamp))
+        ):
             return cached
         tool_copy, copy = self._copies.find(tool_id), None
         replay = self._plan_replay(tool_id, tool_copy)
@@ -224,15 +233,16 @@ class MilvusIndex:
             )
         if copy is None and len(replay.written) > _MAX_PENDING:
             raise IndexFailure("Milvus does not have this tool yet", hint="Copy it: bunko index sync.")
-        pending = self._pending_chunks(replay, statistics)
+        pending = self._pending_chunks(tool_id, replay, statistics)
         missing = max(0, len(replay.written) - _MAX_PENDING)
-        state = _ToolState(generation, copy, statistics, pending, not replay.pending, missing)
+        stamp = tool_copy.stamp if tool_copy is not None and copy is not None else None
+        state = _ToolState(generation, stamp, copy, statistics, pending, not replay.pending, missing)
         self._states[tool_id] = state
         return state
 
-    def _pending_chunks(self, replay: Replay, statistics: CopyStatistics | None) -> PendingChunks:
+    def _pending_chunks(self, tool_id: int, replay: Replay, statistics: CopyStatistics | None) -> PendingChunks:
         written = replay.written[:_MAX_PENDING]
-        cards = cards_of(list(self._store.changes.chunks_of(written)), replay.generation)
+        cards = cards_of(list(self._store.changes.chunks_of(written)), tool_id, replay.generation)
         has_vectors = bool(statistics and statistics.statistics.vectors) or any(card.vector for card in cards)
         return PendingChunks(cards, has_vectors, frozenset({*replay.removed, *written}))
 

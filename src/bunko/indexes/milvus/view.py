@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from bunko.errors import IndexFailure
 from bunko.indexes.milvus.cards import (
     USUAL_B,
     USUAL_K1,
@@ -105,6 +106,7 @@ class MilvusView:
         reader: CardReader,
         store: Store,
         tool_ids: Sequence[int],
+        without_vectors: Sequence[int],
         copies: Sequence[SearchedCopy],
         pending: Sequence[PendingChunks],
         statistics: SearchStatistics,
@@ -114,7 +116,8 @@ class MilvusView:
         candidates: int,
     ) -> None:
         self._search_collection, self._reader, self._store = search, reader, store
-        self._tool_ids, self._copies = tool_ids, copies
+        self._tool_ids, self._without_vectors, self._copies = tool_ids, without_vectors, copies
+        self._seen: dict[int, Card] = {}  # a row may be deleted while the search goes on
         self._statistics, self._on_unknown_rows, self._candidates = statistics, on_unknown_rows, candidates
         self._pending = {card.chunk_id: card for part in pending for card in part.cards}
         self._pending_with_vectors = [card for part in pending if part.has_vectors for card in part.cards]
@@ -214,12 +217,12 @@ class MilvusView:
 
     def cosines(self, vector: npt.NDArray[np.float32], rows: Sequence[int]) -> list[float]:
         """Return the cosines of rows; 0 without a vector."""
-        scores: list[float] = (stack_vectors(self._cards_of(rows), len(vector)) @ vector).tolist()
+        scores: list[float] = (stack_vectors(self._comparable_cards(rows), len(vector)) @ vector).tolist()
         return scores
 
     def sentences(self, rows: Sequence[int]) -> list[SentenceSubwords | str | None]:
         """Return the subwords of each row's sentences, or its text if it was imported before they were kept."""
-        cards = self._cards_of(rows)
+        cards = self._comparable_cards(rows)
         old = [card.chunk_id for card in cards if card.vector and not card.sentences]
         texts = self._store.changes.chunk_sentences(old) if old else {}
         return [decode_sentences(card.sentences) if card.sentences else texts.get(card.chunk_id) for card in cards]
@@ -238,7 +241,7 @@ class MilvusView:
         # Products of dense vectors are nearly the final scores, so that fewer candidates do.
         wanted = max(_DENSE_FACTOR * k, _MIN_DENSE) if field == "dense" else max(self._candidates, 2 * k)
         wanted = min(max(wanted, first_limit), MAX_RESULTS)
-        limit = min(first_limit, wanted)
+        limit = wanted if field == "dense" else first_limit  # a graph finds more of the nearest if more are wanted
         scored_count = 0
         read_ids = set(self._pending)
         while True:
@@ -319,12 +322,25 @@ class MilvusView:
         if len(known) < len(ids) and not self._has_unknown_rows:
             self._has_unknown_rows = True
             self._on_unknown_rows()
+        self._seen |= known
         return known
 
     def _cards_of(self, rows: Sequence[int]) -> list[Card]:
         """Return the cards of rows of this view."""
-        copied = self._reader.cards([row for row in rows if row not in self._pending], self._collections)
-        return [self._pending[row] if row in self._pending else copied[row] for row in rows]
+        known = self._seen | self._pending
+        if missing := [row for row in rows if row not in known]:
+            known |= self._known_cards(missing)
+        try:
+            return [known[row] for row in rows]
+        except KeyError:
+            raise IndexFailure("The index has changed during the search", hint="Search again.") from None
+
+    def _comparable_cards(self, rows: Sequence[int]) -> list[Card]:
+        """Return the cards of rows, without vectors of tools whose vectors are left out."""
+        return [
+            card._replace(vector=b"", sentences=b"") if card.tool_id in self._without_vectors else card
+            for card in self._cards_of(rows)
+        ]
 
     def _count(self, terms: Sequence[QueryTerm], cards: Sequence[Card]) -> Scores:
         """Return how often each word is in each chunk, and 1 for each n-gram."""
@@ -337,11 +353,7 @@ class MilvusView:
 
 def _highest(lists: Sequence[Sequence[tuple[int, float]]]) -> dict[int, float]:
     """Return the highest product of each row."""
-    highest: dict[int, float] = {}
-    for row_id, product in itertools.chain.from_iterable(lists):
-        if product > highest.get(row_id, -inf):
-            highest[row_id] = product
-    return highest
+    return dict(sorted(itertools.chain.from_iterable(lists), key=itemgetter(1)))
 
 
 def _split(terms: Sequence[QueryTerm]) -> tuple[list[QueryTerm], list[QueryTerm]]:
@@ -401,6 +413,7 @@ def word_queries(
 
 
 _NO_MATCH = -np.inf
+_LONGEST = 4  # chunks, in averages
 # Products are rounded, and those of rows that were not read may differ from their scores a little more than those that
 # were.
 _SLACK = 1.001
@@ -449,7 +462,6 @@ class WordScorer:
             selected = [cards[position] for position in reaches.tolist()]
             scores[reaches] += contain_grams(selected, self._gram_dimensions) @ self._contributions
         if products is not None and len(products):
-            # A product of infinity: Milvus did not say.
             ratios = np.divide(scores, products, out=np.zeros_like(scores), where=products > 0)
             self._ratio = max(self._ratio, float(ratios.max()))
         return np.where(is_match, scores, _NO_MATCH)
@@ -467,13 +479,14 @@ def saturate(counts: Scores, cards: Sequence[Card], k1: float, b: float, average
 
 
 def highest_ratio(k1: float, b: float, average_length: float, copied_average: float) -> float:
-    """Return the highest ratio of BM25 to the weights in rows, in chunks of usual lengths for the average of a copy."""
-    counts, lengths = np.array([[1.0], [2.0], [4.0], [16.0], [256.0]]), np.array([0.1, 0.5, 1.0, 2.0]) * copied_average
+    """Return the highest ratio of a score to its product with rows of a copy, in chunks that are not very long.
 
-    def weights(k1: float, b: float, average: float) -> npt.NDArray[np.float64]:
-        return (k1 + 1) * counts / (counts + k1 * (1 - b + b * lengths / average))
-
-    return float((weights(k1, b, average_length) / weights(USUAL_K1, USUAL_B, copied_average)).max())
+    The ratio of a word's parts is monotone in its count and in the length, and that of an n-gram's is 1.
+    """
+    lengths = np.array([0.0, _LONGEST * max(average_length, copied_average)])
+    copied = 1 + USUAL_K1 * (1 - USUAL_B + USUAL_B * lengths / copied_average)
+    once = copied / (1 + k1 * (1 - b + b * lengths / average_length))
+    return max(1.0, (k1 + 1) / (USUAL_K1 + 1) * max(1.0, float(once.max())))
 
 
 class GramScorer:

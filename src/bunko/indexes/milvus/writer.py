@@ -101,6 +101,9 @@ class CopyWriter:
             return False
         last_id = [replay.document, *replay.written][-1]
         self._store_statistics(tool_id, copy, accumulator, replay.generation, last_id)
+        # A library that was restored from before has other statistics, and must not know the finished copy.
+        copy = copy._replace(stamp=self._follower.announce_change(tool_id, copy.stamp))
+        self._copies.write_stamp(tool_id, copy)
         self._delete_documents(tool_id, copy, replay.removed)
         reach_failpoint("index.removed")
         self._copies.write_stamp(tool_id, copy._replace(stamp=copy.stamp._replace(generation=replay.generation)))
@@ -115,7 +118,7 @@ class CopyWriter:
             ids = self._store.changes.documents_since(tool_id, 0)
             some = ids[:: max(1, len(ids) // _SAMPLED_DOCUMENTS)]
             lengths = [int(chunk.term_counts.sum()) for chunk in self._store.changes.chunks_of(some)]
-        return max(sum(lengths) / max(len(lengths), 1), 1.0)
+        return sum(lengths) / max(len(lengths), 1)
 
     def _store_statistics(
         self, tool_id: int, copy: ToolCopy, accumulator: StatisticsAccumulator, generation: int, document_id: int
@@ -153,7 +156,7 @@ class CopyWriter:
         """Write the rows of documents, and count them."""
         dimension = copy.dimension
         for chunks, rows in self._follower.read_chunks(document_ids):
-            cards = cards_of(chunks, generation)
+            cards = cards_of(chunks, tool_id, generation)
             vectors = stack_vectors(cards, dimension)
             records: list[dict[str, Any]] = []
             for position, card in enumerate(cards):

@@ -73,7 +73,7 @@ TABLES: Mapping[str, Table] = {
         tool="id",
     ),
     # A replaced document gets a new id, so that an index needs only the documents written and removed since a
-    # generation.
+    # generation. Those of a rebuilt tool keep their ids, and are removed and written.
     "documents": Table(
         """(
     id ID,

@@ -168,6 +168,10 @@ def _move_documents(connection: Connection, tool: Tool, shadow: Tool) -> int:
     counts = read_counts(connection, shadow.id)
     release_vectors(connection, "tool_id = ?", (tool.id,))
     generation = _remove_documents(connection, tool.id)
+    # Their ids may be below those that an index has copied meanwhile: as after embedding again, it copies all of them.
+    connection.execute(
+        "INSERT INTO removed SELECT ?, id, ? FROM documents WHERE tool_id = ?", (tool.id, generation, shadow.id)
+    )
     connection.execute(
         "UPDATE documents SET tool_id = ?, generation = ? WHERE tool_id = ?", (tool.id, generation, shadow.id)
     )
