@@ -128,6 +128,7 @@ LEFT_OUT_TEXTS = frozenset(
         # what Ray says, to recognise it
         "Starting Ray client server failed",
         # errors of programming, which keep their traceback
+        "cannot assign to {}", "the last attempt returns or raises",
         "cannot delete {}", "the guard returns at least one address",
         "module 'bunko' has no attribute {}", "{} has no {}",
         "{} {} is newer than {}, which was tested.",
