@@ -34,9 +34,9 @@ from tests.scale.engines import ENGINES, MILVUS_URI, start_engine
 pytestmark = pytest.mark.scale
 
 EMBEDDER = static.build()
-# Of so many chunks, Milvus returns a part as candidates; over so few, the graph of Chroma is exact.
+# Of so many chunks, Milvus returns a part as candidates; over so few, the graphs of Chroma and of servers are exact.
 LARGE, SMALL = 200, 10  # pages of eight chunks, and four memos for each
-PAGES = {"chroma": SMALL, "chroma-server": SMALL}
+PAGES = {"chroma": SMALL, "chroma-server": SMALL, "milvus-server": SMALL}
 K = 20
 # Names that occur in one place, and codes of tickets; the first pages are part of a corpus of any size.
 _TEXTS = [text for _, text in corpus.pages(SMALL)]

@@ -222,8 +222,10 @@ def test_hits_of_chunks_that_are_gone_are_dropped_and_made_up_for(
 
     def add_ghosts(server: MilvusServer, name: str) -> None:
         row = {"tool": tool.id, "document_id": 10**6, "path": "", "date": 0, "tags": [], "card": "", "more": []}
-        vectors = {"dense": vector.tolist(), "sparse": {5: 1.0}}
-        server.upsert(name, [{"id": 10**6 + number, **row, **vectors} for number in range(80)])
+        # Not all the same: a graph would have no way from them to the others.
+        noise = np.random.default_rng(1).normal(scale=0.02, size=(80, len(vector)))
+        rows = [row | {"sparse": {5: 1.0}, "dense": (vector + offset).tolist()} for offset in noise]
+        server.upsert(name, [{"id": 10**6 + number, **row} for number, row in enumerate(rows)])
 
     with open_docs() as library:  # whose own index leaves Milvus alone
         assert len(raw_ids(library, environ, add_ghosts)) > 80

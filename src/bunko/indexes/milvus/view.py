@@ -123,13 +123,16 @@ class MilvusView:
         self._pending_with_vectors = [card for part in pending if part.has_vectors for card in part.cards]
         self._left_out = frozenset[int]().union(*(part.documents for part in pending))
         self._collections = list(dict.fromkeys(copy.collection for copy in copies))
+        self._rows: list[int] | None = None
         self._has_unknown_rows = False  # it is said once, whichever arm finds them
         self.generation, self.size = generation, statistics.size
         self.notices: Sequence[str] = ()
 
     def rows(self) -> list[int]:
         """Return all rows, in the order they were written."""
-        return sorted(row for tool_id in self._tool_ids for row in self._store.changes.chunk_ids(tool_id))
+        if self._rows is None:
+            self._rows = sorted(row for tool_id in self._tool_ids for row in self._store.changes.chunk_ids(tool_id))
+        return self._rows
 
     def chunk_ids(self, rows: Sequence[int]) -> list[int]:
         """Return the chunk ids of rows."""
