@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from bunko.embedders import hashing
 from bunko.indexes.embedded.tool_index import ToolIndex
 from bunko.protocols import Store
 from bunko.search.hits import find_hits
@@ -27,6 +31,19 @@ def prepared(
         f"hash of {text}",
     )
     return PreparedDocument(document, parts, pack_terms([analyzer.term_keys(chunk) for chunk in chunks]))
+
+
+def embed_five(store: Store, tool: Tool, size: int) -> list[Any]:
+    """Write five documents with vectors of a size, or embed those that there are again; return the vectors."""
+    keys = {f"{number}.md": [f"{number} {size}".encode()] for number in range(5)}
+    vectors = {key: hashing.build(size).embed([key.decode()])[0] for [key] in keys.values()}
+    if store.stats.totals(tool.id).chunks:
+        store.vectors.pin(tool.id, "other", vectors)
+        store.vectors.replace(tool.id, keys, tool.built)
+    else:
+        documents = [replace(prepared(uri, uri), vector_keys=key) for uri, key in keys.items()]
+        store.documents.write(tool.id, upsert=documents, vectors=vectors)
+    return list(vectors.values())
 
 
 def search_results(

@@ -26,7 +26,7 @@ from bunko.text.sentence_codec import pack_sentences
 from bunko.types import MODES, Mode, Tool
 from bunko.types.ranking import DEFAULT_RANKING, RankingOptions
 from bunko.types.records import Filter, NearestRows, PreparedDocument, QueryTerm, Ranking
-from tests.contracts.documents import prepared
+from tests.contracts.documents import embed_five, prepared
 from tests.contracts.reference_index import ReferenceIndex
 from tests.scale.engines import ENGINES
 
@@ -404,18 +404,11 @@ def test_two_indexes_of_one_store_follow_each_other(store: Store, tool: Tool, bu
 def test_vectors_of_another_dimension_are_followed(store: Store, build_index: Builder, name: str) -> None:
     tool, index = store.tools.put(Tool("documents")), build_index(name)
     for size in (32, 16):
-        keys = {f"{number}.md": [f"{number} {size}".encode()] for number in range(5)}
-        vectors = {key: hashing.build(size).embed([key.decode()])[0] for [key] in keys.values()}
-        if size == 32:
-            documents = [replace(prepared(uri, uri), vector_keys=key) for uri, key in keys.items()]
-            store.documents.write(tool.id, upsert=documents, vectors=vectors)
-        else:
-            store.vectors.pin(tool.id, "other", vectors)
-            store.vectors.replace(tool.id, keys, tool.built)
+        vectors = embed_five(store, tool, size)
         index.sync(tool.id)
         assert index.state(tool.id).is_current
         view = view_of(store, index, tool)
-        for vector in vectors.values():
+        for vector in vectors:
             assert view.nearest(vector, 1).ranking.scores[0] == pytest.approx(1)
         assert list(view.notices) == []
 

@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bunko import indexes, stores
-from bunko.embedders import hashing
 from bunko.errors import IndexFailure
 from bunko.indexes.milvus.cards import cards_of
 from bunko.indexes.milvus.copies import ToolCopies
@@ -25,7 +23,7 @@ from bunko.indexes.options import EngineOptions, MilvusOptions
 from bunko.library.library import Library
 from bunko.types import Tool
 from tests.conftest import Opener
-from tests.contracts.documents import prepared
+from tests.contracts.documents import embed_five
 from tests.scale.engines import Server, milvus_server, require_milvus
 
 pytestmark = pytest.mark.scale
@@ -274,20 +272,13 @@ def test_vectors_of_another_dimension_get_a_collection_of_their_own(environ: Env
     options = EngineOptions(milvus=MilvusOptions(uri=environ["BUNKO_MILVUS_URI"], timeout=60.0))
     index = indexes.build("milvus", store, tmp_path / "index", options)
     for size in (32, 16):
-        keys = {f"{number}.md": [f"{number} {size}".encode()] for number in range(5)}
-        vectors = {key: hashing.build(size).embed([key.decode()])[0] for [key] in keys.values()}
-        if size == 32:
-            documents = [replace(prepared(uri, uri), vector_keys=key) for uri, key in keys.items()]
-            store.documents.write(tool.id, upsert=documents, vectors=vectors)
-        else:
-            store.vectors.pin(tool.id, "other", vectors)
-            store.vectors.replace(tool.id, keys, tool.built)
+        vectors = embed_five(store, tool, size)
         index.sync(tool.id)
         assert (index.state(tool.id).rows, index.state(tool.id).is_current) == (5, True)
         with store.read_transaction():
             view = index.view([tool.id])
-        for [key] in keys.values():
-            assert view.nearest(vectors[key], 1).ranking.scores[0] == pytest.approx(1)
+        for vector in vectors:
+            assert view.nearest(vector, 1).ranking.scores[0] == pytest.approx(1)
     index.close()
     server = MilvusServer(options.milvus)
     assert [name for name in server.collections() if store.id[:12] in name] == [f"bunko_{store.id[:12]}_cards_16"]

@@ -30,7 +30,7 @@ _OLD_GENERATIONS = 100
 # Documents whose chunks are in memory at a time, and chunks that are read at once.
 _DOCUMENT_BATCH, _READ_BATCH = 50, 200
 # What a crash may lose, as a share of all that is to be written, and in documents where these are few.
-_PARTS, MIN_PART = 100, 10
+_PARTS, _MIN_PART = 100, 10
 COPY_STEP = "Copying chunks"
 
 
@@ -78,7 +78,7 @@ class Replay(NamedTuple):
 
     def parts(self) -> Iterator[Sequence[int]]:
         """Yield the documents to write in parts after each of which a copy says how far it has come."""
-        return batches(self.written, max(MIN_PART, len(self.written) // _PARTS))
+        return batches(self.written, max(_MIN_PART, len(self.written) // _PARTS))
 
 
 class Follower:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, dimensions, gram_dimensions
+from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, FILLER_WEIGHT, dimensions, gram_dimensions
 from bunko.indexes.replica import batches
 from bunko.text import ngrams
 from bunko.text.line_joins import join_lines
@@ -27,7 +27,6 @@ MAX_CACHED = 10_000
 _READ_BATCH = 500
 # The usual values: candidates need no more than a good guess of their scores.
 USUAL_K1, USUAL_B = 1.2, 0.75
-_FILLER_WEIGHT = 1e-6
 # Tool, generation, document, order among equal scores, length, and how many words, n-grams and numbers of the vector.
 _HEADER = Struct("<qqqQIIII")
 _DIMENSION_BYTES, _COUNT_BYTES, _FLOAT_BYTES = 4, 2, 4
@@ -58,7 +57,7 @@ class Card(NamedTuple):
         weights = counts * (USUAL_K1 + 1) / (counts + USUAL_K1 * (1 - USUAL_B + USUAL_B * self.length / average_length))
         vector = dict.fromkeys(np.frombuffer(self.grams, "<u4").tolist(), 1.0)
         vector.update(zip(np.frombuffer(self.words, "<u4").tolist(), weights.tolist(), strict=True))
-        return vector or {FILLER_DIMENSION: _FILLER_WEIGHT}
+        return vector or {FILLER_DIMENSION: FILLER_WEIGHT}
 
     def pack(self) -> str:
         """Return the card as a text."""

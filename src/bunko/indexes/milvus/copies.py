@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from bunko.errors import IndexFailure
 from bunko.indexes.milvus import cards, dimensions
-from bunko.indexes.milvus.dimensions import FILLER_DIMENSION
+from bunko.indexes.milvus.dimensions import FILLER_DIMENSION, FILLER_WEIGHT
 from bunko.indexes.milvus.server import SCALAR_FIELDS, MilvusServer
 from bunko.indexes.replica import Stamp
 from bunko.protocols import Store
@@ -167,6 +167,6 @@ class ToolCopies:
     def _note_row(self, row_id: int, note: str, dimension: int) -> Mapping[str, Any]:
         row: dict[str, Any] = {
             "id": row_id, "tool": min(row_id, 0), "document_id": 0, "path": "", "date": 0,
-            "tags": [], "card": note, "more": [], "sparse": {FILLER_DIMENSION: 1e-6},
+            "tags": [], "card": note, "more": [], "sparse": {FILLER_DIMENSION: FILLER_WEIGHT},
         }  # fmt: skip
         return row | ({"dense": [0.0] * dimension} if dimension else {})

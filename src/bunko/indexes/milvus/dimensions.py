@@ -31,7 +31,7 @@ _MAX_DIMENSION = np.uint64(2**32 - 2)  # of Milvus
 # A key of an n-gram holds its first character above these bits.
 _FIRST_CHARACTER = np.uint64(~((1 << 42) - 1) & (2**64 - 1))
 # Of a chunk without any term: Milvus wants at least one.
-FILLER_DIMENSION = 1
+FILLER_DIMENSION, FILLER_WEIGHT = 1, 1e-6
 
 
 def dimensions(keys: npt.NDArray[np.uint64], kind: KeyKind) -> Dimensions:
